@@ -24,7 +24,7 @@ from svcserver.metagame.accounts.audit import MAX_SHOWN
 from svcserver.metagame.composition import Metagame
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -56,7 +56,7 @@ def api() -> Json:
     nothing: Any = None  # its rows are only listed, never called
     keys = new_signing_keys()
     signing = {"AUTH_SIGNING_PRIVKEY_B64": keys.private, "AUTH_SIGNING_PUBKEY_B64": keys.public}
-    settings = load(Settings, EVERYTHING | signing)[0]
+    settings = load(MetagameSettings, EVERYTHING | signing)[0]
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
     return describe(game.front_door().rows, Build.from_settings(settings).version)
 

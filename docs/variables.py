@@ -9,29 +9,28 @@ from typing import Any
 
 from attrs import fields
 
-from svcserver.agent.settings import Settings as Agent
-from svcserver.allowlist.settings import Settings as Allowlist
-from svcserver.chat.settings import Settings as Chat
-from svcserver.content.settings import Settings as Content
-from svcserver.deploy.settings import Settings as Deploy
-from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
-from svcserver.gateway.settings import Settings as Gateway
+from svcserver.agent.settings import AgentSettings
+from svcserver.allowlist.settings import AllowlistSettings
+from svcserver.chat.settings import ChatSettings
+from svcserver.content.settings import ContentSettings
+from svcserver.deploy.settings import DeploySettings
+from svcserver.gateway.settings import AllowlistClientSettings, GatewaySettings
 from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.settings import secret, strong_secret
-from svcserver.metagame.settings import Settings as Metagame
-from svcserver.relay.settings import Settings as Relay
-from svcserver.stack.service import Settings as Stack
+from svcserver.metagame.settings import MetagameSettings
+from svcserver.relay.settings import RelaySettings
+from svcserver.stack.service import StackSettings
 
 OWNERS_PAGE = Path(__file__).parent / "owners" / "configuration.md"
 SERVICES: dict[str, tuple[type[Any], ...]] = {  # keyed by the first words of a section
-    "Metagame": (Metagame, Chat),
-    "Deploy server": (Deploy,),
-    "Gateway": (Gateway, Doorkeeper),
-    "Allowlist helper": (Allowlist,),
-    "Content server": (Content,),
-    "Launcher relay": (Relay,),
-    "Node agent": (Agent,),
-    "Stack": (Stack, BackupSettings),
+    "Metagame": (MetagameSettings, ChatSettings),
+    "Deploy server": (DeploySettings,),
+    "Gateway": (GatewaySettings, AllowlistClientSettings),
+    "Allowlist helper": (AllowlistSettings,),
+    "Content server": (ContentSettings,),
+    "Launcher relay": (RelaySettings,),
+    "Node agent": (AgentSettings,),
+    "Stack": (StackSettings, BackupSettings),
 }
 
 

@@ -63,7 +63,7 @@ from svcserver.metagame.accounts.sessions import session_watch
 from svcserver.metagame.accounts.store import add_game_server_key
 from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
 from svcserver.metagame.composition import Metagame
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.relay.relaying import RelayService, Target
 from svcserver.web.files import Transfers, sweeping
 from svcserver.web.serving import Listening, OrderedServices
@@ -227,7 +227,7 @@ class SimHost:
     def _metagame(self, reactor: Process) -> Service:
         """Return the metagame, created as in ``metagame.service.makeService``."""
         environ = metagame_environ(reactor.name) | self.environ
-        settings = load(Settings, environ)[0]
+        settings = load(MetagameSettings, environ)[0]
         ledger = SimLedger(self.disk, reactor)
         wall_clock = MonotonicClock().read_epoch
         board, connections = self._board(reactor, wall_clock)
@@ -278,7 +278,7 @@ class SimHost:
         if self.swarm is not None:
             environ |= {"GAMESERVER_ENGINE": "swarm", "GAMESERVER_STARTUP_MB": f"{GAME_SERVER_MB}"}
             environ["PORT_RANGE_BEGIN"] = f"{FEW_PORTS}"
-        settings = load(deploy_settings.Settings, environ)[0]
+        settings = load(deploy_settings.DeploySettings, environ)[0]
         supervisor = deploy.supervise(settings, reactor, {})
         self.servers.parent, self.supervisor = reactor, supervisor
         supervisor.program = evolve(supervisor.program, output=None)
@@ -334,7 +334,7 @@ class SimHost:
             "GATEWAY_SECRET": GATEWAY_SECRET,
             "CONTENT_GAME_DIR": str(files.folder),
         }
-        settings = load(content_settings.Settings, environ)[0]
+        settings = load(content_settings.ContentSettings, environ)[0]
         handler = content.make_handler(settings, files, http_client(reactor), reactor)
         transfers = Transfers()
         factory = HttpFactory(Sender(handler, transfers), reactor, proxy_headers=(GATEWAY,))
@@ -374,8 +374,8 @@ class SimHost:
         ports = [WORKERS[name] for name in self.metagames]
         environ["GATEWAY_METAGAME_URL"] = _urls(port for port, _ in ports)
         environ["GATEWAY_WS_URL"] = _urls(chat_port for _, chat_port in ports)
-        settings = load(gateway_settings.Settings, environ)[0]
-        allowlist = load(gateway_settings.AllowlistSettings, environ)[0]
+        settings = load(gateway_settings.GatewaySettings, environ)[0]
+        allowlist = load(gateway_settings.AllowlistClientSettings, environ)[0]
         feed = gateway.make_feed(
             allowlist, settings.refresh_s, http_client(reactor, 2.0), reactor, Counters()
         )

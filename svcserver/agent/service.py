@@ -30,7 +30,7 @@ from svcserver.agent.checks import NodeChecks
 from svcserver.agent.containers import Containers
 from svcserver.agent.link import LOOK_S as HELPER_LOOK_S
 from svcserver.agent.link import REFRESH_S, HelperClient, HostLink
-from svcserver.agent.settings import Settings, credential_of
+from svcserver.agent.settings import AgentSettings, credential_of
 from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.edge.nodes import Credential
 from svcserver.edge.tls import PinnedCreator
@@ -56,8 +56,8 @@ ADDED = RELAYED + b": 1\r\n"
 class Options(ServiceOptions):
     """The command line: ``--env-file`` only; all settings come from the environment."""
 
-    name, shape = NAME, Settings
-    settings: Settings
+    name, shape = NAME, AgentSettings
+    settings: AgentSettings
     credential: Credential
     longdesc = 'Connects a node\'s game servers to their host. Settings: the page "Configuration".'
 

@@ -14,7 +14,7 @@ from svcserver.relay.settings import own_port
 
 
 @frozen
-class Settings:
+class AgentSettings:
     """The agent's settings; each attribute is an environment variable."""
 
     node_file: str = env("SVC_NODE_FILE", str.strip, default="/run/secrets/svc-node")
@@ -27,7 +27,7 @@ class Settings:
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
 
-def credential_of(settings: Settings) -> Credential:
+def credential_of(settings: AgentSettings) -> Credential:
     """Return the node's certificate and the address of its host; raises BadSetting."""
     try:
         with open(settings.node_file, "rb") as file:

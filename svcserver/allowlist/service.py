@@ -16,7 +16,7 @@ from svcserver.allowlist.helper import Helper
 from svcserver.allowlist.persistence import AddressLog, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import METHODS, AllowlistHandler
-from svcserver.allowlist.settings import Settings
+from svcserver.allowlist.settings import AllowlistSettings
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
@@ -35,8 +35,8 @@ NAME = "svc-allowlist"
 class Options(ServiceOptions):
     """The command line: ``--env-file`` only; all settings come from the environment."""
 
-    name, shape, keeps_rights = NAME, Settings, True
-    settings: Settings
+    name, shape, keeps_rights = NAME, AllowlistSettings, True
+    settings: AllowlistSettings
     longdesc = 'Opens the game ports for players. Settings: the page "Configuration".'
 
 
@@ -79,7 +79,7 @@ def figures(helper: Helper) -> dict[str, Figure]:
     }
 
 
-def make_helper(settings: Settings, reactor: Any) -> Helper:
+def make_helper(settings: AllowlistSettings, reactor: Any) -> Helper:
     """Return the helper; exit with a one-line message if rights, programs or files are missing."""
     audit = AddressLog(Path(settings.audit_log), epoch)
     try:
@@ -108,7 +108,7 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
     )
 
 
-def make_firewall(settings: Settings, reactor: Any) -> Firewall:
+def make_firewall(settings: AllowlistSettings, reactor: Any) -> Firewall:
     """Return the firewall that the settings select; raises SystemExit if it cannot be used."""
     try:
         chosen = firewalls.choose(
@@ -130,7 +130,7 @@ def make_firewall(settings: Settings, reactor: Any) -> Firewall:
     return chosen
 
 
-def close_ports(settings: Settings) -> str:
+def close_ports(settings: AllowlistSettings) -> str:
     """Close the ports after the helper was killed, for ``svcctl allowlist close-ports``.
 
     Runs its own reactor and returns one line for the owner. Raises SystemExit with a one-line

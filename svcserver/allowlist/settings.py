@@ -35,7 +35,7 @@ def absolute(text: str) -> str:
 
 
 @frozen
-class Settings:
+class AllowlistSettings:
     """The allowlist helper's settings; each attribute is an environment variable."""
 
     dry_run: bool = env("ALLOWLIST_DRY_RUN", dry_run)

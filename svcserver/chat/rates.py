@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.kernel.rates import Rate, TokenBuckets
 
 STANZAS = Rate(60, 30 * 60)
@@ -18,7 +18,7 @@ class Rates:
     Each method takes a token, or returns False if there is none.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ChatSettings) -> None:
         keys = 2 * settings.max_connections
         self.stanza = _take(TokenBuckets(STANZAS, keys))
         self.join = _take(TokenBuckets(JOINS, keys))

@@ -40,7 +40,7 @@ from svcserver.chat.readings import Readings, pause
 from svcserver.chat.room_access import RoomAccess
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.workers import Workers
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
@@ -71,7 +71,7 @@ MAX_UNBOUND = 8  # connections still logging in, per forwarded IPv4 address or I
 class ChatServer:
     """All sessions and their shared state. The timeouts use ``clock``."""
 
-    settings: Settings
+    settings: ChatSettings
     game: GameAccess
     board: Board
     clock: IReactorTime

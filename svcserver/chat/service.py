@@ -17,7 +17,7 @@ from svcserver.board.board import Board
 from svcserver.chat.adapter import CUT_S, ChatFactory
 from svcserver.chat.ports import GameAccess
 from svcserver.chat.server import ChatServer
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.every import Every
 
@@ -28,7 +28,7 @@ LOOK_S = 0.05
 
 
 def chat_service(
-    settings: Settings,
+    settings: ChatSettings,
     game: GameAccess,
     board: Board,
     reactor: Any,

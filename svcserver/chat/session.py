@@ -31,7 +31,7 @@ from svcserver.chat.names import is_domain, is_resource
 from svcserver.chat.ports import Wire
 from svcserver.chat.rates import Rates
 from svcserver.chat.rooms import Occupant
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import Restricted, Unparseable, child, element_frame, parse
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.networks import network_of
@@ -172,7 +172,7 @@ class Session:
     wire: Wire
     address: str
     since: float
-    settings: Settings
+    settings: ChatSettings
     seconds: Callable[[], float]
     rates: Rates
     act: Callable[[Session, Effect], None]

@@ -39,7 +39,7 @@ def domain(text: str) -> str:
 
 
 @frozen
-class Settings:
+class ChatSettings:
     """The chat's settings; each attribute is an environment variable of the metagame."""
 
     chat: bool = env("CHAT", zero_or_one(), default=False, bad=Bad.WARN)
@@ -58,7 +58,7 @@ class Settings:
     gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)
 
 
-def check(settings: Settings) -> None:
+def check(settings: ChatSettings) -> None:
     """Check that the settings fit together; raises BadSetting."""
     if settings.gateway_secret is not None and settings.host != "127.0.0.1":
         raise BadSetting("CHAT_BIND_HOST must be 127.0.0.1 when GATEWAY_SECRET is set")

@@ -19,7 +19,7 @@ from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import load_manifest
 from svcserver.content.news import NewsFile
 from svcserver.content.routes import PATHS, ContentHandler, ContentReply, DownloadSlots, FileAnswer
-from svcserver.content.settings import Settings, check
+from svcserver.content.settings import ContentSettings, check
 from svcserver.kernel.counters import Counters, Figure
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
@@ -40,8 +40,8 @@ NAME = "svc-content"
 class Options(ServiceOptions):
     """The command line, whose only option is ``--env-file``."""
 
-    name, shape = NAME, Settings
-    settings: Settings
+    name, shape = NAME, ContentSettings
+    settings: ContentSettings
     longdesc = 'Verified game files and news. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
@@ -91,7 +91,7 @@ def figures(handler: ContentHandler) -> dict[str, Figure]:
 
 
 def make_handler(
-    settings: Settings,
+    settings: ContentSettings,
     game_files: ServedGameFiles,
     http: HTTPClient,
     clock: IReactorTime,
@@ -107,7 +107,7 @@ def make_handler(
     return ContentHandler(game_files, keys, slots, branding, news, clock, secret, launcher, program)
 
 
-def _program(settings: Settings, game_files: ServedGameFiles) -> str:
+def _program(settings: ContentSettings, game_files: ServedGameFiles) -> str:
     """Return the program that launchers start, or "" if the manifest does not contain it."""
     program = settings.game_program
     if not program or program in game_files.manifest.files:
@@ -119,7 +119,7 @@ def _program(settings: Settings, game_files: ServedGameFiles) -> str:
     return ""
 
 
-def open_game_files(settings: Settings) -> ServedGameFiles:
+def open_game_files(settings: ContentSettings) -> ServedGameFiles:
     """Return the manifest's files; exit with a one-line message if the manifest is invalid."""
     path = settings.manifest_file
     try:

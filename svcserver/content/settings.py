@@ -76,7 +76,7 @@ def base_url(text: str) -> str:
 
 
 @frozen
-class Settings:
+class ContentSettings:
     """The content server's settings; each attribute is an environment variable."""
 
     port: int = env("PORT", port_number, default=61002)
@@ -102,7 +102,7 @@ class Settings:
         return self.manifest or self.game_dir.absolute().parent / "manifest.json"
 
 
-def check(settings: Settings) -> None:
+def check(settings: ContentSettings) -> None:
     """Check rules that span several settings; raises BadSetting."""
     for host in settings.bind_hosts:
         address = ipaddress.ip_address(host)

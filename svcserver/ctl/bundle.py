@@ -41,12 +41,12 @@ from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import variables
 from svcserver.metagame.owner.settings.store import SqlSettings
-from svcserver.stack.service import Settings as Stack
+from svcserver.stack.service import StackSettings
 
 LAST_BYTES = 512 * 1024  # bytes of the log
 SHORTEST = 6  # characters; shorter secrets would match ordinary words
 LINE_OF_A_KEY = 16  # characters; the last line of a key may be short
-STACK = (*variables(Stack), *variables(BackupSettings))
+STACK = (*variables(StackSettings), *variables(BackupSettings))
 _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUNCHER|INVITE")
 
 

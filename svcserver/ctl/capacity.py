@@ -18,7 +18,7 @@ from svcserver.deploy.hunts import GameServerKind
 from svcserver.deploy.process import MAX_OUTPUT
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.service import STATE
-from svcserver.deploy.settings import Settings, numbers
+from svcserver.deploy.settings import DeploySettings, numbers
 from svcserver.deploy.swarm import RESERVED_CORES
 from svcserver.kernel.processes import PROCESSES, cpu_ticks, sizes, started_at
 
@@ -130,7 +130,7 @@ def capacity(host: Host, out: Out) -> None:
     home = host.need_folder()
     if not PROCESSES.is_dir():
         fail("svcctl capacity needs /proc, so it works only on Linux.")
-    settings = host.settings("deploy", Settings)
+    settings = host.settings("deploy", DeploySettings)
     stack = host.variables("stack") if (home / "stack.env").is_file() else {}
     folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR is used unchanged
     in_swarm = settings.engine == "swarm"
@@ -146,7 +146,7 @@ def capacity(host: Host, out: Out) -> None:
     print_growth(out, filled, days)
 
 
-def _of_fleet(fleet: Sequence[FleetMachine], settings: Settings) -> tuple[Cost, Left, int]:
+def _of_fleet(fleet: Sequence[FleetMachine], settings: DeploySettings) -> tuple[Cost, Left, int]:
     """Return what a hunt reserves, what the machines have left, and the number of running hunts."""
     cost = Cost(_assumed(settings), settings.cpus * RESERVED_CORES, 0)
     usable = [machine for machine in fleet if machine.status == "ready"]
@@ -158,15 +158,15 @@ def _of_fleet(fleet: Sequence[FleetMachine], settings: Settings) -> tuple[Cost, 
     return cost, Left(memory * cost.memory_mb, _ports(settings) - running, cores, 0.0), running
 
 
-def _assumed(settings: Settings) -> float:
+def _assumed(settings: DeploySettings) -> float:
     return float(_number(settings.hunt_startup_mb or settings.startup_mb))
 
 
-def _ports(settings: Settings) -> int:
+def _ports(settings: DeploySettings) -> int:
     return max(0, settings.last_port - 2 - settings.first_port + 1)
 
 
-def _measured(settings: Settings, folder: Path) -> tuple[Cost, Left, int]:
+def _measured(settings: DeploySettings, folder: Path) -> tuple[Cost, Left, int]:
     """Return what a hunt uses, what this machine has left, and the number of running hunts."""
     hunts, worlds = _running(folder)
     measured = hunts or worlds

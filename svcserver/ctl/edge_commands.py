@@ -3,13 +3,12 @@
 import click
 
 from svcserver.allowlist.service import close_ports
-from svcserver.allowlist.settings import Settings as AllowlistSettings
+from svcserver.allowlist.settings import AllowlistSettings
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.settings import BadSetting
 from svcserver.relay.checking import verdict
-from svcserver.relay.settings import Settings as RelaySettings
-from svcserver.relay.settings import target_of
+from svcserver.relay.settings import RelaySettings, target_of
 
 
 @click.group()

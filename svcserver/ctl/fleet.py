@@ -24,19 +24,19 @@ from typing import IO, Any
 import click
 from attrs import asdict, field, frozen
 
-from svcserver.allowlist.settings import Settings as AllowlistSettings
+from svcserver.allowlist.settings import AllowlistSettings
 from svcserver.ctl.as_owner import NobodyListens, owner_of
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.deploy.docker_api import OLDEST
-from svcserver.deploy.settings import TCP, Settings
+from svcserver.deploy.settings import TCP, DeploySettings
 from svcserver.deploy.swarm import ADDRESS, DRAIN
 from svcserver.edge.nodes import FOLDER, BadFleet, FleetFolder
 from svcserver.kernel import json
 from svcserver.kernel.envfile import change
 from svcserver.kernel.system import epoch
-from svcserver.metagame.settings import Settings as MetagameSettings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.stack.alerts.watching import installed_version
 
 CALL_S = 60.0
@@ -113,7 +113,7 @@ class Docker:
 
     @classmethod
     def from_deploy_settings(cls, host: Host) -> Docker:
-        settings, program = host.settings("deploy", Settings), shutil.which("docker")
+        settings, program = host.settings("deploy", DeploySettings), shutil.which("docker")
         if program is None:
             fail("docker is not installed. Install docker, for example with apt install docker.io.")
         if not settings.docker.startswith(TCP):
@@ -295,7 +295,7 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     """
     docker = Docker.from_deploy_settings(host)
     swarm = docker.swarm()
-    image = host.settings("deploy", Settings).image
+    image = host.settings("deploy", DeploySettings).image
     if not image:
         fail("GAMESERVER_IMAGE is not set in deploy.env. Run svcctl fleet init first.")
     image_of_all, agent_image = agent_image, agent_image or _agent_image()

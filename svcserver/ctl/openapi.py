@@ -12,7 +12,7 @@ from svcserver.ctl.output import Out
 from svcserver.metagame.composition import Metagame
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.document import describe
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 
 @host_command(None, "openapi")
@@ -21,7 +21,8 @@ def openapi(host: Host, out: Out) -> None:
 
     Only routes that the host's settings enable are listed.
     """
-    settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
+    settings = host.settings("metagame", MetagameSettings)
+    settings = evolve(settings, log_bodies=False)  # opens no file
     nothing: Any = None  # routes are only listed here, never called
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
     document = describe(game.front_door().rows, Build.from_settings(settings).version)

@@ -26,7 +26,7 @@ from svcserver.metagame.owner.passports.acts import trust as trust_act
 from svcserver.metagame.owner.passports.store import SqlHosts
 from svcserver.metagame.owner.settings import rules as setting_rules
 from svcserver.metagame.owner.settings.store import SqlSettings
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 
 @click.group()
@@ -141,7 +141,7 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     entry = AuditEntry(actor(), "passport import", name, reason)
     try:
         passport = _unsealed(file)
-        settings, _ = load(Settings, host.variables("metagame"))
+        settings, _ = load(MetagameSettings, host.variables("metagame"))
         setting_rules.apply(settings, transact(host, lambda tx: SqlSettings(tx).all()))
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         terms = rules.Terms.for_imports(settings)

@@ -28,7 +28,7 @@ from svcserver.deploy.process import Spawner, adopt
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.saved_servers import SavedServers
-from svcserver.deploy.settings import Settings, check, numbers
+from svcserver.deploy.settings import DeploySettings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Supervisor
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.datafiles import needed_by
@@ -111,8 +111,8 @@ HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has no SIGHUP
 class Options(ServiceOptions):
     """The command line: ``--env-file`` only; all settings come from the environment."""
 
-    name, shape = NAME, Settings
-    settings: Settings
+    name, shape = NAME, DeploySettings
+    settings: DeploySettings
     owner_keys: SigningKeys
     longdesc = 'Starts and watches game servers. Settings: the page "Configuration".'
 
@@ -215,7 +215,7 @@ def _unknown(request: HttpRequest) -> Answer:
     return Answer(404, text.encode(), content_type="text/html; charset=utf-8")
 
 
-def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> Supervisor:
+def supervise(settings: DeploySettings, reactor: Any, environ: Mapping[str, str]) -> Supervisor:
     """Return the supervisor for these settings; game servers inherit ``environ``."""
     guard, broken = _guard(settings)
     ready = Path(settings.ready_dir) if settings.ready_dir else None
@@ -259,7 +259,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
     return supervisor
 
 
-def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
+def _guard(settings: DeploySettings) -> tuple[MemoryGuard | None, str]:
     """Return the memory guard (None if it is off) and the fault in its settings ("" if none).
 
     The deploy server starts in spite of a fault, but each launch then fails.
@@ -301,7 +301,7 @@ def is_bound(port: int) -> bool:
     return False
 
 
-def _at_boot(settings: Settings) -> list[GameServerKind]:
+def _at_boot(settings: DeploySettings) -> list[GameServerKind]:
     if settings.hunt_worker:
         return []
     return [GameServerKind.CITY, *([GameServerKind.DOJO] if settings.dojo_at_boot else [])]

@@ -61,7 +61,7 @@ def engine_address(text: str) -> str:
 
 
 @frozen
-class Settings:
+class DeploySettings:
     """The deploy server's settings; each attribute is an environment variable."""
 
     port: int = env("PORT", port_number)
@@ -115,7 +115,7 @@ class Settings:
         return 0 < self.first_port < self.last_port
 
 
-def check(settings: Settings) -> list[str]:
+def check(settings: DeploySettings) -> list[str]:
     """Return warnings about settings; raises BadSetting if Docker's certificates are unusable."""
     warnings = []
     if settings.engine == "swarm" and settings.docker.startswith(TCP):

@@ -15,14 +15,14 @@ from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.deploy.fleet import PERSISTENT
 from svcserver.deploy.hunts import GameServerKind
 from svcserver.deploy.launch_history import EndedMatches
-from svcserver.deploy.settings import Settings, numbers
+from svcserver.deploy.settings import DeploySettings, numbers
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import SwarmEngine
 
 log = Logger()
 
 
-def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: Path) -> None:
+def use_swarm(supervisor: Supervisor, settings: DeploySettings, reactor: Any, state: Path) -> None:
     """Make the supervisor start game servers as services of a Docker Swarm.
 
     The swarm then also reserves memory for the game servers. ``state`` is the folder of the files

@@ -28,7 +28,7 @@ from svcserver.gateway.join_page import JoinPages, LauncherCheck, join_pages
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.proxy_policy import Gateway
-from svcserver.gateway.settings import AllowlistSettings, Settings
+from svcserver.gateway.settings import AllowlistClientSettings, GatewaySettings
 from svcserver.gateway.upstreams import Upstreams, make_upstreams
 from svcserver.http.peers import peer_of
 from svcserver.kernel.counters import Counters, Figure
@@ -47,9 +47,9 @@ NAME = "svc-gateway"
 class Options(ServiceOptions):
     """The command line: ``--env-file`` only; all settings come from the environment."""
 
-    name, shape, keeps_rights = NAME, Settings, True
-    settings: Settings
-    allowlist: AllowlistSettings | None
+    name, shape, keeps_rights = NAME, GatewaySettings, True
+    settings: GatewaySettings
+    allowlist: AllowlistClientSettings | None
     pair: Pair
     longdesc = 'The single public HTTPS entry. Settings: the page "Configuration".'
 
@@ -57,7 +57,7 @@ class Options(ServiceOptions):
         """Read the allowlist feed's settings and the certificate; return warnings about them."""
         self.allowlist = None
         if self.settings.allowlist:
-            self.allowlist, warnings = load(AllowlistSettings, self.environ)
+            self.allowlist, warnings = load(AllowlistClientSettings, self.environ)
         else:
             warnings = ["GATEWAY_ALLOWLIST is 0: no UDP game port is opened for any player"]
         try:
@@ -129,7 +129,7 @@ def figures(policy: Gateway) -> dict[str, Figure]:
 
 
 def sharing(
-    settings: Settings, policy: Gateway, reactor: Any
+    settings: GatewaySettings, policy: Gateway, reactor: Any
 ) -> tuple[tuple[IService, ...], dict[str, Figure]]:
     """Return the services that share limits with other gateways, and their metrics.
 
@@ -147,7 +147,7 @@ def sharing(
     return (*parts, shared), shared.figures()
 
 
-def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> LauncherCheck:
+def launcher_check(settings: GatewaySettings, policy: Gateway, reactor: Any) -> LauncherCheck:
     """Return the service that updates the launcher link of the page /join."""
 
     def show(pages: JoinPages) -> None:
@@ -158,14 +158,14 @@ def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> Launche
 
 
 def make_feed(
-    settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any, counters: Counters
+    settings: AllowlistClientSettings, refresh_s: float, http: Any, clock: Any, counters: Counters
 ) -> AllowlistFeed:
     """Return the feed that reports players' addresses to all allowlist helpers."""
     urls = [address.url() for address in (settings.url, *settings.more)]
     return AllowlistFeed(http, clock, urls, settings.secret, refresh_s, counters)
 
 
-def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
+def upstreams_of(settings: GatewaySettings, reactor: Any) -> Upstreams:
     """Return the upstreams of all routes, with their connection pools."""
     addresses = {
         Route.METAGAME: settings.metagame,
@@ -176,7 +176,7 @@ def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
 
 
 def make_policy(
-    settings: Settings,
+    settings: GatewaySettings,
     feed: AllowlistFeed | None,
     reactor: Any,
     upstreams: Upstreams,
@@ -227,7 +227,7 @@ class TlsListener(Service):
     reactor: Any
     policy: Gateway
     pair: Pair
-    settings: Settings
+    settings: GatewaySettings
     upstreams: Upstreams
     factory: ChannelFactory = field(init=False)
     _port: Any = field(default=None, init=False)

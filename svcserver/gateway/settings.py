@@ -67,7 +67,7 @@ def ms(low: int, high: int) -> Callable[[str], float]:
 
 
 @frozen
-class Settings:
+class GatewaySettings:
     """The gateway's settings; each attribute is an environment variable."""
 
     bind: str = env("GATEWAY_BIND", ip_address, default="0.0.0.0")  # noqa: S104 - its purpose
@@ -138,7 +138,7 @@ class Settings:
 
 
 @frozen
-class AllowlistSettings:
+class AllowlistClientSettings:
     """The environment variables that are read only if GATEWAY_ALLOWLIST is on."""
 
     url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
@@ -146,4 +146,11 @@ class AllowlistSettings:
     secret: Secret = env("ALLOWLIST_SECRET", strong_secret)
 
 
-__all__ = ["Address", "AllowlistSettings", "BadSetting", "Settings", "local_url", "rate"]
+__all__ = [
+    "Address",
+    "AllowlistClientSettings",
+    "BadSetting",
+    "GatewaySettings",
+    "local_url",
+    "rate",
+]

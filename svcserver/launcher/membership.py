@@ -25,7 +25,7 @@ from svcserver.launcher.playing import Game, NoProgram
 from svcserver.launcher.port_in_use import program_on
 from svcserver.launcher.private_files import write_private
 from svcserver.launcher.runners import Runner, chosen
-from svcserver.launcher.stages import HostState, Inputs, Stage, machine_of, member_of
+from svcserver.launcher.stages import HostProgress, Inputs, Stage, machine_of, member_of
 from svcserver.relay.relaying import HOST, PortBusy
 
 log = Logger()
@@ -113,7 +113,7 @@ class Membership:
     around: LauncherServices
     record: HostRecord
     before: HostRecord | None = None  # the old record, while a new certificate is not yet trusted
-    host: HostState = field(init=False)
+    host: HostProgress = field(init=False)
     inputs: Inputs = field(init=False)
     news: HostNews = field(factory=HostNews, init=False)
     game: Game = field(init=False)
@@ -131,7 +131,7 @@ class Membership:
     _jobs: set[Deferred[Any]] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.host = HostState(self)
+        self.host = HostProgress(self)
         has_key = bool(self.record.username) and self.key is not None
         self.inputs = member_of(self.host) if has_key else machine_of(self.host)
         self.game = Game(self.around.clock, self._game_ended)

@@ -47,7 +47,7 @@ class Actions(Protocol):
 
 
 @define
-class HostState:
+class HostProgress:
     """The player's state on one host, and the texts that the page and the terminal show."""
 
     actions: Actions
@@ -82,7 +82,7 @@ class Inputs(Protocol):
 def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., Any]:
     """Return a transition to stage ``after`` that clears the displayed texts and calls ``do``."""
 
-    def go(_: Inputs, host: HostState, *args: Any) -> None:
+    def go(_: Inputs, host: HostProgress, *args: Any) -> None:
         host.stage, host.trouble, host.note = after, "", ""
         if do is not None:
             do(host, *args)
@@ -90,16 +90,16 @@ def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., 
     return go
 
 
-def _trouble(host: HostState, why: str) -> None:
+def _trouble(host: HostProgress, why: str) -> None:
     host.trouble = why
 
 
-def _whole(host: HostState, hands_out_files: bool) -> None:
+def _whole(host: HostProgress, hands_out_files: bool) -> None:
     host.missing, host.hands_out_files = 0, hands_out_files
     host.note = "" if hands_out_files else words.NO_FILES
 
 
-def _lacking(host: HostState, missing: int, why: str) -> None:
+def _lacking(host: HostProgress, missing: int, why: str) -> None:
     host.missing, host.note, host.hands_out_files = missing, why, True
 
 
@@ -143,12 +143,12 @@ _STEPS: tuple[tuple[Stage, Any, Stage, _Do | None], ...] = (
 _ALL = [step for name, step in vars(Inputs).items() if not name.startswith("_")]
 
 
-def _nothing(_: Inputs, host: HostState, *args: Any) -> None:
+def _nothing(_: Inputs, host: HostProgress, *args: Any) -> None:
     """Ignore an input that the current stage does not expect."""
 
 
-def _machine() -> TypeMachineBuilder[Inputs, HostState]:
-    builder = TypeMachineBuilder(Inputs, HostState)
+def _machine() -> TypeMachineBuilder[Inputs, HostProgress]:
+    builder = TypeMachineBuilder(Inputs, HostProgress)
     states = {stage: builder.state(stage.name) for stage in Stage}
     handled = {(before, step) for before, step, _, _ in _STEPS}
     for before, step, after, do in _STEPS:
@@ -165,7 +165,7 @@ _builder = _machine()
 machine_of = _builder.build()
 
 
-def member_of(host: HostState) -> Inputs:
+def member_of(host: HostProgress) -> Inputs:
     """Return the Inputs that change a host on which the player already has an account."""
     inputs, actions, no_actions = machine_of(host), host.actions, _NoActions()
     host.actions = no_actions

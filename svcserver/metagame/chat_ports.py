@@ -22,7 +22,7 @@ from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.server import ChatServer
 from svcserver.chat.service import chat_service
-from svcserver.chat.settings import Settings, check
+from svcserver.chat.settings import ChatSettings, check
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.ids import AccountId
@@ -196,7 +196,7 @@ def chat_part(
     If a chat setting is invalid, the service only logs an error, and the metagame has no chat.
     """
     try:
-        settings, warnings = load(Settings, environ)
+        settings, warnings = load(ChatSettings, environ)
         check(settings)
     except BadSetting as error:
         return NotStarted(str(error))

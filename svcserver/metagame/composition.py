@@ -59,7 +59,7 @@ from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.matchmaking.routes import matchmaking
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.feature import Online, presence
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.metagame.social.friends.routes import friends
 from svcserver.metagame.social.guilds.acts import GuildActs
 from svcserver.metagame.social.guilds.routes import guilds
@@ -81,7 +81,7 @@ class Metagame(Parts):
 
     def __init__(
         self,
-        settings: Settings,
+        settings: MetagameSettings,
         ledger: Ledger,
         board: Board,
         clock: IReactorTime,

@@ -34,7 +34,7 @@ from svcserver.metagame.accounts.store import ACCOUNTS, move_queued_keys
 from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
 from svcserver.metagame.composition import NAME, Metagame
 from svcserver.metagame.owner.requestlog import request_log
-from svcserver.metagame.settings import Settings, check
+from svcserver.metagame.settings import MetagameSettings, check
 from svcserver.web import serving
 from svcserver.web.options import ServiceOptions
 from svcserver.web.site import HttpFactory
@@ -47,13 +47,15 @@ MADE = (
 )
 
 
-def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Counters) -> Ledger:
+def open_ledger(
+    settings: MetagameSettings, engine: Engine, reactor: Any, counters: Counters
+) -> Ledger:
     """Return the ``Ledger`` that runs transactions on an opened database."""
     reserve = settings.disk_reserve_mb << 20
     return ledger_for(engine, reactor, reserve, counters, ACCOUNTS.c.id)
 
 
-def open_database(name: str, settings: Settings) -> Engine:
+def open_database(name: str, settings: MetagameSettings) -> Engine:
     """Migrate and prepare the database; blocks, so call it before requests are accepted."""
     engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
@@ -86,7 +88,7 @@ def _where(url: URL) -> str:
     return f"{url.database} on {host if isinstance(host, str) else ', '.join(host)}"
 
 
-def _note_key(tx: Connection, settings: Settings) -> None:
+def _note_key(tx: Connection, settings: MetagameSettings) -> None:
     try:
         key = load_private(settings.signing_private_key.reveal())
     except BadKey:
@@ -95,7 +97,7 @@ def _note_key(tx: Connection, settings: Settings) -> None:
 
 
 def open_board(
-    settings: Settings, wall_clock: Callable[[], float], reactor: Any
+    settings: MetagameSettings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
     """Return the board (the live state) and its services.
 
@@ -105,7 +107,7 @@ def open_board(
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 
 
-def _folder(settings: Settings) -> Path | None:
+def _folder(settings: MetagameSettings) -> Path | None:
     """Return the folder of a SQLite file, or the working directory for PostgreSQL.
 
     For a SQLite database in memory, the result is None.
@@ -121,8 +123,8 @@ def _folder(settings: Settings) -> Path | None:
 class Options(ServiceOptions):
     """The command-line options: only ``--env-file``; all settings are environment variables."""
 
-    name, shape = NAME, Settings
-    settings: Settings
+    name, shape = NAME, MetagameSettings
+    settings: MetagameSettings
     longdesc = 'The game\'s main backend. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
@@ -183,6 +185,6 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     return top
 
 
-def _listening(settings: Settings, reactor: Any, factory: HttpFactory) -> IService:
+def _listening(settings: MetagameSettings, reactor: Any, factory: HttpFactory) -> IService:
     host, shared = settings.bind_host, settings.shared_port
     return serving.Listening(reactor, "metagame", settings.port, host, factory, shared=shared)

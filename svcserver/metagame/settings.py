@@ -74,7 +74,7 @@ def cap(text: str) -> int:
 
 
 @define(on_setattr=setters.frozen)
-class Settings:
+class MetagameSettings:
     """The settings of the metagame, each read from an environment variable.
 
     Settings marked ``live`` may change while the metagame runs; only ``owner/settings`` assigns
@@ -247,11 +247,11 @@ class Settings:
         return self.progression_mode == "real" or account_id in self.progression_real_accounts
 
 
-MISC_ROUTES: Callable[[Settings], bool] = attrgetter("misc_routes")
+MISC_ROUTES: Callable[[MetagameSettings], bool] = attrgetter("misc_routes")
 """The ``when=`` of all routes that MISC_ROUTES=0 switches off."""
 
 
-def check(settings: Settings) -> list[str]:
+def check(settings: MetagameSettings) -> list[str]:
     """Check that the settings fit together; return warnings or raise BadSetting. Spec: 1 §5.8."""
     warnings = []
     if settings.login == "" and settings.gateway_secret is None:
@@ -265,7 +265,7 @@ def check(settings: Settings) -> list[str]:
     return warnings
 
 
-def _check_public(settings: Settings, secret_length: int) -> list[str]:
+def _check_public(settings: MetagameSettings, secret_length: int) -> list[str]:
     if settings.auth_mode != "APIKEY":
         raise BadSetting("AUTH_MODE must be APIKEY when GATEWAY_SECRET is set (public mode)")
     warnings = []

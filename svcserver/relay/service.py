@@ -15,7 +15,7 @@ from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
-from svcserver.relay.settings import Settings, target_of
+from svcserver.relay.settings import RelaySettings, target_of
 from svcserver.web.logs import LogLines, line_head, standard_lines
 from svcserver.web.metrics import show_figures
 from svcserver.web.options import ServiceOptions
@@ -29,8 +29,8 @@ _SHORT_SPACE = SPACE.removeprefix("svcserver.")
 class Options(ServiceOptions):
     """The command line, whose invite overrides the invite in the environment."""
 
-    name, shape = NAME, Settings
-    settings: Settings
+    name, shape = NAME, RelaySettings
+    settings: RelaySettings
     target: Target
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
         ["invite", None, None, "An invite string, or the path of an invite file."]

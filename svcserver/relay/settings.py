@@ -45,7 +45,7 @@ def milliseconds(text: str) -> float:
 
 
 @frozen
-class Settings:
+class RelaySettings:
     """The relay's settings; each attribute is an environment variable."""
 
     port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
@@ -58,7 +58,7 @@ class Settings:
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
 
-def target_of(settings: Settings, argument: str | None) -> Target:
+def target_of(settings: RelaySettings, argument: str | None) -> Target:
     """Return the target from the three override settings, or else from the invite.
 
     Raises BadSetting. ``argument`` is the invite from the command line. The invite contains a code,

@@ -89,7 +89,7 @@ def _restart() -> None:
 
 
 @frozen
-class Settings:
+class StackSettings:
     """The settings of ``svc-stack`` itself, in ``stack.env``; child processes do not get them."""
 
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
@@ -119,7 +119,7 @@ class HostOptions(usage.Options):
     name: ClassVar[str]
     keep_rights: ClassVar[bool]
     beside_stack: ClassVar[str]  # the error message if a stack with the pid {pid} runs
-    settings: Settings
+    settings: StackSettings
     backups: BackupSettings
     components: list[Component]
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
@@ -133,7 +133,7 @@ class HostOptions(usage.Options):
             start_as_owner(self, self.name, config, keep_rights=self.keep_rights)
             file = config / WORKER_FILE
             environ = with_env_file(str(file) if file.is_file() else None, os.environ)
-            self.settings = load(Settings, environ)[0]
+            self.settings = load(StackSettings, environ)[0]
             self.backups = load(BackupSettings, environ)[0]
             self.load_host(config)
         except BadHost as error:
@@ -218,7 +218,7 @@ def _alerting(
         poll_s=options.settings.alerts_every_s,
         reports_crashes=True,
         backs_up=options.backups.at is not None,
-        environment=overridden(os.environ, Settings, BackupSettings),
+        environment=overridden(os.environ, StackSettings, BackupSettings),
     )
     watch.on_start(STACK, epoch())
     children.on_crash = watch.on_crash

@@ -13,7 +13,7 @@ from twisted.logger import Logger
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.stack.alerts.service import alerting
 from svcserver.stack.probes import Probes
-from svcserver.stack.service import HostOptions, Settings, overridden
+from svcserver.stack.service import HostOptions, StackSettings, overridden
 from svcserver.web.serving import TopService, top_service
 
 log = Logger()
@@ -46,7 +46,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         probe=probes.probe_all,
         poll_s=options.settings.alerts_every_s,
         backs_up=options.backups.at is not None,
-        environment=overridden(os.environ, Settings),  # svc-backup has an environment of its own
+        environment=overridden(os.environ, StackSettings),  # svc-backup has its own environment
     )
     service.setServiceParent(top)
     Ready([component.name for component in options.components]).setServiceParent(top)

@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist import service
-from svcserver.allowlist.settings import Settings
+from svcserver.allowlist.settings import AllowlistSettings
 from svcserver.kernel.monotonic import MonotonicClock
 from svcserver.kernel.settings import load
 from tests.allowlist.support import SECRET
@@ -26,7 +26,7 @@ class ClockTests(SynchronousTestCase):
             "ALLOWLIST_AUDIT_LOG": f"{folder}/audit.log",
             "ALLOWLIST_STATE_FILE": f"{folder}/state.json",
         }
-        helper = service.make_helper(load(Settings, environ)[0], Clock())
+        helper = service.make_helper(load(AllowlistSettings, environ)[0], Clock())
         helper.allow("203.0.113.7")
         wall[0] += 3600
         self.assertEqual(len(helper.status()["entries"]), 1)

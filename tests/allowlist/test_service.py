@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.allowlist import service
 from svcserver.allowlist.firewall import Paths
 from svcserver.allowlist.scripts import PortRange
-from svcserver.allowlist.settings import Settings
+from svcserver.allowlist.settings import AllowlistSettings
 from svcserver.kernel.settings import BadSetting, load, variables
 from svcserver.web.serving import NOTICE_S
 from tests.allowlist.support import SECRET
@@ -25,7 +25,7 @@ class SettingsTests(SynchronousTestCase):
 
     @proves("limit: Allowlist: TTL, entries, body, ports", "settings of the allowlist helper")
     def test_absent_and_blank_variables_give_the_defaults(self) -> None:
-        settings, warnings = load(Settings, self.good)
+        settings, warnings = load(AllowlistSettings, self.good)
         self.assertEqual(warnings, [])
         self.assertEqual((settings.bind_host, settings.port), ("127.0.0.1", 61005))
         self.assertEqual(
@@ -39,8 +39,8 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(settings.paths, Paths())
         self.assertEqual((settings.nft_set, settings.metrics_port), (None, None))
         self.assertEqual(settings.log_level, "info")
-        blank = {name: " " for name in variables(Settings) if name not in self.good}
-        again = load(Settings, {**blank, **self.good})[0]
+        blank = {name: " " for name in variables(AllowlistSettings) if name not in self.good}
+        again = load(AllowlistSettings, {**blank, **self.good})[0]
         self.assertEqual(evolve(again, secret=settings.secret), settings)
 
     @proves("limit: Allowlist: TTL, entries, body, ports")
@@ -55,7 +55,7 @@ class SettingsTests(SynchronousTestCase):
             "ALLOWLIST_POWERSHELL": ["C:\\ps.exe"],
         }.items():
             for value in values:
-                self.assertEqual(load(Settings, {**self.good, name: value})[1], [])
+                self.assertEqual(load(AllowlistSettings, {**self.good, name: value})[1], [])
 
     @proves("settings of the allowlist helper")
     def test_every_bad_value_stops_the_start_and_is_named(self) -> None:
@@ -78,13 +78,17 @@ class SettingsTests(SynchronousTestCase):
         }.items():
             for value in values:
                 with self.assertRaises(BadSetting) as caught:
-                    load(Settings, {**self.good, name: value})
+                    load(AllowlistSettings, {**self.good, name: value})
                 self.assertIn(name, str(caught.exception))
 
     @proves("settings of the allowlist helper")
     def test_an_unknown_log_level_is_info(self) -> None:
-        self.assertEqual(load(Settings, {**self.good, "LOG_LEVEL": "loud"})[0].log_level, "info")
-        self.assertEqual(load(Settings, {**self.good, "LOG_LEVEL": "WARN"})[0].log_level, "warn")
+        self.assertEqual(
+            load(AllowlistSettings, {**self.good, "LOG_LEVEL": "loud"})[0].log_level, "info"
+        )
+        self.assertEqual(
+            load(AllowlistSettings, {**self.good, "LOG_LEVEL": "WARN"})[0].log_level, "warn"
+        )
 
 
 class ServiceTests(SynchronousTestCase):
@@ -99,7 +103,7 @@ class ServiceTests(SynchronousTestCase):
 
     def options(self, **more: str) -> service.Options:
         options = service.Options()
-        options.settings, options.warnings = load(Settings, {**self.environ, **more})
+        options.settings, options.warnings = load(AllowlistSettings, {**self.environ, **more})
         return options
 
     @proves(

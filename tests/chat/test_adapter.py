@@ -27,7 +27,7 @@ from svcserver.chat.adapter import (
 )
 from svcserver.chat.rates import STANZAS
 from svcserver.chat.service import ChatService, chat_service
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import text_frame
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.secrets import Secret
@@ -61,9 +61,9 @@ class AdapterCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.patch(txaio.config, "loop", None)
-        self.start(Settings())
+        self.start(ChatSettings())
 
-    def start(self, settings: Settings) -> None:
+    def start(self, settings: ChatSettings) -> None:
         self.town = Town(settings)
         self.clock: Clock = self.town.clock
         self.factory = ChatFactory(self.town.server, self.clock)
@@ -207,12 +207,12 @@ class AdapterTests(AdapterCase):
             self.assertTrue(client.transport.disconnecting, bad)
 
     def test_too_many_sockets_are_503(self) -> None:
-        self.start(Settings(max_connections=1))
+        self.start(ChatSettings(max_connections=1))
         self.connect()
         self.assertIn(b" 503 ", self.connect().transport.value())
 
     def test_addresses_count_only_with_the_gateways_secret(self) -> None:
-        self.start(Settings(gateway_secret=Secret("s" * 32)))
+        self.start(ChatSettings(gateway_secret=Secret("s" * 32)))
         good = f"X-Svc-Gateway: {'s' * 32}\r\nX-Forwarded-For: 9.9.9.9, 203.0.113.9\r\n"
         self.assertEqual(self.connect(good).session.address, "203.0.113.9")
         for bad in (good.replace("ss", "xx"), good.replace("203.0.113.9", "x"), ""):
@@ -381,7 +381,7 @@ class ServiceTests(SynchronousTestCase):
 
     def chat(self) -> ChatService:
         board, town = RehearsedBoard(lambda: 0.0), Town()
-        return chat_service(Settings(), town.game, board, self.reactor, lambda: 0.0, Counters())
+        return chat_service(ChatSettings(), town.game, board, self.reactor, lambda: 0.0, Counters())
 
     def test_the_service_listens_ticks_and_closes_sessions(self) -> None:
         service = self.chat()

@@ -4,7 +4,7 @@ from attrs import evolve
 from twisted.logger import capturedLogs, formatEvent
 
 from svcserver.chat.rooms import Rooms
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.kernel.signals import GuildChanged, PartyChanged, Renamed
 from tests.chat.stanzas import TownTests, evicted, message, not_acceptable, occupant, refusal
 from tests.chat.town import DOMAIN, Town, account, resource
@@ -247,7 +247,7 @@ class JoinTests(TownTests):
 
     @proves("chat: CHAT_NICK_CHECK=log", "chat: Join refusal: conflict")
     def test_nick_check_log_only_logs_faults_and_refuses_conflicts(self) -> None:
-        self.town = Town(Settings(nick_check="log"))
+        self.town = Town(ChatSettings(nick_check="log"))
         first, second = self.town.bound(1), self.town.bound(2)
         with capturedLogs() as events:
             self.assertIn('code="110"', first.join("City-1", "x y")[0])
@@ -298,7 +298,7 @@ class JoinTests(TownTests):
         self.assertIn('code="110"', replies[-1])
 
     def test_nothing_is_kept_of_a_room_that_everyone_has_left(self) -> None:
-        self.town = Town(Settings(nick_check="log"))
+        self.town = Town(ChatSettings(nick_check="log"))
         first, second = self.town.bound(1), self.town.bound(2)
         first.join("City-1", "x")
         first.leave("City-1")

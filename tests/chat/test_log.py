@@ -8,7 +8,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.session import outline
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import parse
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.signals import Blocked
@@ -191,7 +191,7 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(self.lines, ["connect c=1 from=203.0.113.9 via=gateway"])
 
     def test_the_trace_shows_neither_tokens_nor_texts(self) -> None:
-        client = Town(Settings(trace=True)).bound(1)
+        client = Town(ChatSettings(trace=True)).bound(1)
         client.join("City-1")
         client.say("City-1", "hello")
         trace = "\n".join(self.lines)

@@ -3,7 +3,7 @@
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import serialize
 from svcserver.kernel.counters import Counted
 from tests.chat.stanzas import TownTests
@@ -79,7 +79,7 @@ class SessionLimitTests(TownTests):
 
 class FullTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.town = Town(Settings(max_connections=4))
+        self.town = Town(ChatSettings(max_connections=4))
 
     def come(self, number: int, address: str) -> Client | None:
         """Open a connection; return None if it is rejected."""

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.ports import About
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
 from tests.chat.town import Client, Town, account
 from tests.support.proves import proves
@@ -25,7 +25,7 @@ def gone(of: Client, to: Client) -> str:
 
 class PresenceTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.town = Town(Settings(presence=True))
+        self.town = Town(ChatSettings(presence=True))
         self.town.game.befriend(account(1), account(2))
         self.first, self.second, self.stranger = (self.town.bound(n) for n in (1, 2, 3))
 
@@ -239,7 +239,7 @@ class Evening(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.town = Town(Settings(presence=True))
+        self.town = Town(ChatSettings(presence=True))
         self.clients: list[Client] = []
         self.made = 0
 

@@ -2,7 +2,7 @@
 
 from svcserver.chat import workers
 from svcserver.chat.leases import ALIVE_S, LEASE_S
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
 from tests.chat.test_presence import gone, presence_stanza
 from tests.chat.test_workers import Base
@@ -21,7 +21,7 @@ class ElsewhereTests(Base):
         self.stranger.send("<presence/>")
 
     def town(self) -> Town:
-        town = Town(Settings(presence=True), clock=self.clock, game=self.game, board=self.board)
+        town = Town(ChatSettings(presence=True), clock=self.clock, game=self.game, board=self.board)
         self.game.befriend(account(1), account(2))  # the new town has replaced all people
         return town
 

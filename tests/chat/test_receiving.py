@@ -26,7 +26,7 @@ from svcserver.chat.effects import (
 )
 from svcserver.chat.rates import Rates
 from svcserver.chat.session import Session, SessionStage, Where, steps_of
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import serialize
 from tests.chat.town import DOMAIN, ToldWire, account, resource
 
@@ -37,7 +37,7 @@ ME = account(1)
 class ReceiveTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.done: list[Effect] = []
-        settings, clock = Settings(), Clock()
+        settings, clock = ChatSettings(), Clock()
         self.session = Session(
             1, ToldWire(), "", 0.0, settings, clock.seconds, Rates(settings), self.act
         )

@@ -4,7 +4,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import rooms
 from svcserver.chat.effects import MAX_STATUS, PresenceStatus, status_of
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import parse
 from svcserver.kernel.signals import FriendAccepted
 from tests.chat.stanzas import TownTests
@@ -27,7 +27,7 @@ class RoomTests(TownTests):
         self.assertEqual([len(client.take_texts()) for client in (second, third)], [0, 1])
 
     def test_a_nickname_is_free_again_when_its_holder_has_left(self) -> None:
-        self.town = Town(Settings(nick_check="log"))
+        self.town = Town(ChatSettings(nick_check="log"))
         first, second, third = (self.town.bound(number) for number in (1, 2, 3))
         third.join("City-1")
         first.join("City-1", "same")
@@ -47,7 +47,7 @@ class StatusTests(SynchronousTestCase):
             self.assertEqual(len(replies.text), limit)
 
     def test_an_absent_new_friend_causes_no_error(self) -> None:
-        town = Town(Settings(presence=True))
+        town = Town(ChatSettings(presence=True))
         client = town.bound(1)
         for requests, accepted in ((1, 2), (2, 1)):
             news = FriendAccepted(account(requests), account(accepted), "then")

@@ -4,7 +4,7 @@ from twisted.logger import capturedLogs
 
 from svcserver.chat import readings
 from svcserver.chat import session as sessions
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 from tests.chat.stanzas import TownTests
 from tests.chat.town import Town, account
 
@@ -113,7 +113,7 @@ class EndTests(Case):
         self.assertFalse(self.held_back(1))
 
     def test_friends_learn_of_a_session_end_but_not_of_a_shutdown(self) -> None:
-        self.town = Town(Settings(presence=True))
+        self.town = Town(ChatSettings(presence=True))
         self.town.game.befriend(account(1), account(2))
         for end, news in (("socket", 1), ("shutdown", 0)):
             first, second = self.town.bound(1), self.town.bound(2)
@@ -124,7 +124,7 @@ class EndTests(Case):
             second.session.end("socket")
 
     def test_the_trace_shows_both_directions(self) -> None:
-        client = Town(Settings(trace=True)).bound(1)
+        client = Town(ChatSettings(trace=True)).bound(1)
         with capturedLogs() as events:
             client.send(GET)
         self.assertEqual(

@@ -16,7 +16,7 @@ from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
-from svcserver.chat.settings import Settings
+from svcserver.chat.settings import ChatSettings
 
 DOMAIN = "127.0.0.1:61000"
 NOW = 1_790_000_000.0
@@ -180,7 +180,7 @@ class Client:
 class Town:
     """A chat server with its game and its clock."""
 
-    settings: Settings = field(factory=Settings)
+    settings: ChatSettings = field(factory=ChatSettings)
     game: ToldGame = field(factory=ToldGame)
     clock: Clock = field(factory=Clock)
     rooms: Rooms = field(factory=Rooms)

@@ -17,7 +17,7 @@ from twisted.web.server import NOT_DONE_YET
 from svcserver.content.game_files import ServedGameFiles
 from svcserver.content.manifest import Manifest, ManifestEntry, make
 from svcserver.content.service import Sender, make_handler
-from svcserver.content.settings import Settings
+from svcserver.content.settings import ContentSettings
 from svcserver.web.files import Transfers
 from tests.support.browser import Page
 from tests.support.wire import browsing
@@ -98,7 +98,7 @@ class DeskCase(SynchronousTestCase):
         self.clock.advance(1_000)
         self.metagame = Metagame()
         self.stub = StubTreq(self.metagame)
-        settings = Settings(game_dir=self.folder, **self.more())
+        settings = ContentSettings(game_dir=self.folder, **self.more())
         self.game_files = ServedGameFiles(self.folder, self.manifest)
         self.game_files.check()
         http: HTTPClient = self.stub  # type: ignore[assignment]  # the same methods

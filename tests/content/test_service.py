@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.content import service
 from svcserver.content.manifest import make
-from svcserver.content.settings import Settings, check
+from svcserver.content.settings import ContentSettings, check
 from svcserver.kernel.settings import BadSetting, load, variables
 from svcserver.web.serving import NOTICE_S
 from tests.content.support import write
@@ -32,7 +32,7 @@ class ServiceCase(SynchronousTestCase):
 
     def options(self, **more: str) -> service.Options:
         options = service.Options()
-        options.settings, options.warnings = load(Settings, {**self.good, **more})
+        options.settings, options.warnings = load(ContentSettings, {**self.good, **more})
         check(options.settings)
         return options
 
@@ -40,7 +40,7 @@ class ServiceCase(SynchronousTestCase):
 class SettingsTests(ServiceCase):
     @proves("settings of the content server")
     def test_absent_and_blank_variables_give_the_defaults(self) -> None:
-        settings, warnings = load(Settings, self.good)
+        settings, warnings = load(ContentSettings, self.good)
         self.assertEqual(warnings, [])
         self.assertEqual((settings.port, settings.bind_hosts), (61002, ("127.0.0.1",)))
         self.assertEqual(settings.metagame_url, "http://127.0.0.1:61000")
@@ -51,8 +51,8 @@ class SettingsTests(ServiceCase):
         self.assertIsNone(settings.news_file)
         self.assertFalse(settings.allow_any_bind)
         self.assertEqual((settings.metrics_port, settings.log_level), (None, "info"))
-        blank = {name: " " for name in variables(Settings) if name != "CONTENT_GAME_DIR"}
-        self.assertEqual(load(Settings, {**blank, **self.good}), (settings, []))
+        blank = {name: " " for name in variables(ContentSettings) if name != "CONTENT_GAME_DIR"}
+        self.assertEqual(load(ContentSettings, {**blank, **self.good}), (settings, []))
 
     @proves("limit: Content streams")
     def test_values_at_their_bounds_are_accepted(self) -> None:

@@ -17,7 +17,7 @@ from svcserver.web.routes import Answer
 
 SECRET = re.compile(r"token|secret|passw|bearer|credential|uuk|jwt|_key$|^key$|private_", re.I)
 HARMLESS = {
-    ("Settings", "signing_public_key"),
+    ("MetagameSettings", "signing_public_key"),
     ("Purchase", "token_hash"),
     ("QuotaPlace", "key"),  # of the board: an account
     ("Room", "key"),  # of a chat room: its address

@@ -12,8 +12,8 @@ from svcserver.ctl import journal
 from svcserver.ctl.doctor.reading import SHAPES
 from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, secret, strong_secret
-from svcserver.metagame.settings import Settings as Metagame
-from svcserver.stack.service import Settings as Stack
+from svcserver.metagame.settings import MetagameSettings
+from svcserver.stack.service import StackSettings
 from tests.ctl.command import svcctl
 from tests.ctl.doctor_host import Quiet
 from tests.ctl.hosts import change, value
@@ -51,7 +51,7 @@ class BundleTests(HostCase):
         with mock.patch("svcserver.ctl.doctor.command.Machine", Quiet):
             doctor = self.ctl("doctor")
         variables = parse_env_file((self.folder / "metagame.env").read_text())
-        start = str(self.assertRaises(BadSetting, load, Metagame, variables))
+        start = str(self.assertRaises(BadSetting, load, MetagameSettings, variables))
         shown = "".join((init.err, doctor.out, doctor.err, start, *self.made().values()))
         self.assertIn("%40", shown)
         for part in ("FIRST", "SECOND"):
@@ -122,7 +122,7 @@ class BundleTests(HostCase):
         (self.folder / "stack.env").touch()
         planted: set[str] = set()
         for component in (*SHAPES, "stack"):
-            shapes = (Stack, BackupSettings) if component == "stack" else SHAPES[component]
+            shapes = (StackSettings, BackupSettings) if component == "stack" else SHAPES[component]
             for field in (setting for shape in shapes for setting in fields(shape)):
                 name, read = field.metadata["name"], field.metadata["read"]
                 if read in (secret, strong_secret):

@@ -11,23 +11,22 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.allowlist.settings import Settings as AllowlistSettings
-from svcserver.content.settings import Settings as ContentSettings
+from svcserver.allowlist.settings import AllowlistSettings
+from svcserver.content.settings import ContentSettings
 from svcserver.ctl import begun, host_creation
 from svcserver.ctl.blueprint import is_private, own_address
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
-from svcserver.deploy.settings import Settings as DeploySettings
+from svcserver.deploy.settings import DeploySettings
 from svcserver.edge.certificate import check_pair, make_pair, read_pair
 from svcserver.edge.invite import decode
-from svcserver.gateway.settings import Settings as GatewaySettings
+from svcserver.gateway.settings import GatewaySettings
 from svcserver.kernel.settings import load, parse_env_file
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
-from svcserver.metagame.settings import Settings as MetagameSettings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.metagame.settings import check as check_metagame
-from svcserver.relay.settings import Settings as RelaySettings
-from svcserver.relay.settings import target_of
+from svcserver.relay.settings import RelaySettings, target_of
 from tests.ctl.command import database_of, new_host, nowhere, svcctl
 from tests.ctl.doctor_host import Quiet
 from tests.support.proves import proves

@@ -11,7 +11,7 @@ from svcserver.metagame import service
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.service import open_database
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from tests.ctl.command import svcctl
 from tests.ctl.doctor_host import DoctorCase, Quiet
 from tests.ctl.hosts import value
@@ -24,7 +24,7 @@ class KeysTests(DoctorCase):
 
     def tokens(self) -> Tokens:
         """Return a ``Tokens`` with the keys that the metagame has after a restart."""
-        settings = find(str(self.folder), None).settings("metagame", Settings)
+        settings = find(str(self.folder), None).settings("metagame", MetagameSettings)
         keys = Keys.parse_pem(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
@@ -33,7 +33,7 @@ class KeysTests(DoctorCase):
     def start(self, hours_ago: float = 0) -> None:
         """Start the metagame with the current settings and a clock that is ``hours_ago`` behind."""
         then = time.time() - hours_ago * 3600
-        settings = find(str(self.folder), None).settings("metagame", Settings)
+        settings = find(str(self.folder), None).settings("metagame", MetagameSettings)
         with mock.patch.object(service, "epoch", lambda: then):
             open_database("svc-metagame", settings).dispose()
 

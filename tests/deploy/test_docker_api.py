@@ -16,7 +16,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
 from svcserver.deploy.docker_api import CALL_S, DockerApi, EngineError, tls_options
-from svcserver.deploy.settings import Settings, check, engine_address
+from svcserver.deploy.settings import DeploySettings, check, engine_address
 from svcserver.kernel import json
 from svcserver.kernel.settings import BadSetting, load
 from tests.support.authority import Authority
@@ -151,7 +151,7 @@ class TlsAddressTests(SynchronousTestCase):
 
     def test_tcp_without_certificates_is_refused_at_the_start(self) -> None:
         environ = {"PORT": "1", "GAMESERVER_ENGINE": "swarm", "DOCKER_HOST": "tcp://a:2375"}
-        settings, _ = load(Settings, environ)
+        settings, _ = load(DeploySettings, environ)
         error = self.assertRaises(BadSetting, check, settings)
         self.assertIn("Set DOCKER_CERT_PATH", str(error))
 

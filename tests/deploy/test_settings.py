@@ -16,7 +16,7 @@ from svcserver.deploy.fleet import GameServer
 from svcserver.deploy.hunts import GameServerKind, Unlaunchable
 from svcserver.deploy.orders import KEYLESS
 from svcserver.deploy.service import FILE, SigningKeys, _at_boot, supervise
-from svcserver.deploy.settings import Settings, check
+from svcserver.deploy.settings import DeploySettings, check
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.secrets import Secret
@@ -36,18 +36,18 @@ WHOLE = {
 }
 
 
-def read(**more: str) -> Settings:
+def read(**more: str) -> DeploySettings:
     """Return the settings of a host with these variables."""
-    return load(Settings, {**GOOD, **more})[0]
+    return load(DeploySettings, {**GOOD, **more})[0]
 
 
 class DefaultTests(SynchronousTestCase):
     @proves("deploy: binds 127.0.0.1 by default")
     def test_port_is_the_only_required_setting(self) -> None:
         with self.assertRaises(BadSetting) as caught:
-            load(Settings, {})
+            load(DeploySettings, {})
         self.assertIn("PORT is not set", str(caught.exception))
-        settings, warnings = load(Settings, GOOD)
+        settings, warnings = load(DeploySettings, GOOD)
         self.assertEqual(warnings, [])
         wanted = {
             "port": 61001,
@@ -86,17 +86,18 @@ class DefaultTests(SynchronousTestCase):
             "ready_dir": "",
         }
         self.assertEqual(
-            {setting.name: getattr(settings, setting.name) for setting in fields(Settings)}, wanted
+            {setting.name: getattr(settings, setting.name) for setting in fields(DeploySettings)},
+            wanted,
         )
 
     def test_missing_settings_are_warned_about_at_the_start(self) -> None:
-        self.assertEqual(check(load(Settings, WHOLE)[0]), [])
+        self.assertEqual(check(load(DeploySettings, WHOLE)[0]), [])
         for name in set(WHOLE) - {"PORT"}:
-            [line] = check(load(Settings, {**WHOLE, name: ""})[0])
+            [line] = check(load(DeploySettings, {**WHOLE, name: ""})[0])
             self.assertIn(name, line)
-        [line] = check(load(Settings, {**WHOLE, "PORT_RANGE_BEGIN": "8776"})[0])
+        [line] = check(load(DeploySettings, {**WHOLE, "PORT_RANGE_BEGIN": "8776"})[0])
         self.assertIn("leave no port for hunts", line)
-        worker = load(Settings, {**WHOLE, "CITY_MAP": "", "HUNT_WORKER": "1"})[0]
+        worker = load(DeploySettings, {**WHOLE, "CITY_MAP": "", "HUNT_WORKER": "1"})[0]
         self.assertEqual(check(worker), [])
 
     def test_switches_accept_one_value_each(self) -> None:
@@ -133,7 +134,7 @@ class BadValueTests(SynchronousTestCase):
         }.items():
             for value in values:
                 with self.assertRaises(BadSetting) as caught:
-                    load(Settings, {**GOOD, name: value})
+                    load(DeploySettings, {**GOOD, name: value})
                 self.assertIn(name, str(caught.exception))
 
     @proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
@@ -149,7 +150,7 @@ class BadValueTests(SynchronousTestCase):
         ):
             usual = getattr(read(), attribute)
             for value in values:
-                settings, [line] = load(Settings, {**GOOD, name: value})
+                settings, [line] = load(DeploySettings, {**GOOD, name: value})
                 self.assertEqual(getattr(settings, attribute), usual)
                 self.assertIn(name, line)
 
@@ -168,7 +169,7 @@ class LaunchTests(SynchronousTestCase):
     def launch(self, more: dict[str, str], request: LaunchRequest = HUNT) -> Deferred[GameServer]:
         """Request a game server from a supervisor with these settings."""
         environ = {**WHOLE, "GAMESERVER_MEMORY_GUARD": "0", **more}
-        supervisor = supervise(load(Settings, environ)[0], Clock(), {})
+        supervisor = supervise(load(DeploySettings, environ)[0], Clock(), {})
         supervisor.program = evolve(supervisor.program, output=None)
         supervisor.engine = spawner = FakeSpawner()
         supervisor.is_bound = lambda port: False

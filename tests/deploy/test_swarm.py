@@ -20,7 +20,7 @@ from svcserver.deploy.hunts import GameServerKind, Unlaunchable
 from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.orders import Program
 from svcserver.deploy.service import supervise
-from svcserver.deploy.settings import Settings
+from svcserver.deploy.settings import DeploySettings
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import (
     AVOIDED_S,
@@ -151,7 +151,7 @@ class SwarmTests(SwarmCase):
 
     def test_mistyped_name_in_gameserver_trusted_is_logged(self) -> None:
         environ = {"PORT": "1", "GAMESERVER_ENGINE": "swarm", "GAMESERVER_TRUSTED": "city,dojoo"}
-        settings, _ = load(Settings, environ)
+        settings, _ = load(DeploySettings, environ)
         with capturedLogs() as events:
             supervise(settings, Clock(), {})
         self.assertEqual([event["name"] for event in events], ["dojoo"])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.launcher.stages import HostState, Inputs, Stage, machine_of, member_of
+from svcserver.launcher.stages import HostProgress, Inputs, Stage, machine_of, member_of
 
 
 class RecordedActions:
@@ -35,7 +35,7 @@ WORDS = sorted(name for name in vars(Inputs) if not name.startswith("_"))
 class StageTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.noted = RecordedActions()
-        self.host = HostState(self.noted)
+        self.host = HostProgress(self.noted)
         self.inputs = machine_of(self.host)
 
     def go(self, *words: str) -> None:

@@ -340,9 +340,9 @@ def test_after_a_hard_kill_the_owner_can_shut_the_ports(
         script = (
             "import os\n"
             "from svcserver.allowlist.service import close_ports\n"
-            "from svcserver.allowlist.settings import Settings\n"
+            "from svcserver.allowlist.settings import AllowlistSettings\n"
             "from svcserver.kernel.settings import load\n"
-            "print(close_ports(load(Settings, os.environ)[0]))\n"
+            "print(close_ports(load(AllowlistSettings, os.environ)[0]))\n"
         )
         ended = subprocess.run(
             [*namespace, sys.executable, "-c", script],

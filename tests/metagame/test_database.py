@@ -11,7 +11,7 @@ from svcserver.db.engine import BadDatabase
 from svcserver.db.restoring import restoring
 from svcserver.kernel.settings import load
 from svcserver.metagame.service import open_database
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from tests.support.processes import metagame_environ
 
 
@@ -26,7 +26,7 @@ class NewDatabaseTests(SynchronousTestCase):
         lines: list[LogEvent] = []
         globalLogPublisher.addObserver(lines.append)
         try:
-            settings, _ = load(Settings, metagame_environ(self.folder, 1))
+            settings, _ = load(MetagameSettings, metagame_environ(self.folder, 1))
             open_database("svc-metagame", settings).dispose()
         finally:
             globalLogPublisher.removeObserver(lines.append)

@@ -3,7 +3,7 @@
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
-from svcserver.metagame.settings import Settings, check
+from svcserver.metagame.settings import MetagameSettings, check
 from tests.support.game import settings, signing_keys
 from tests.support.proves import proves
 
@@ -16,7 +16,7 @@ def warnings(**environ: str) -> list[str]:
         "AUTH_SIGNING_PRIVKEY_B64": private,
         "AUTH_SIGNING_PUBKEY_B64": public,
     }
-    return load(Settings, base | environ)[1]
+    return load(MetagameSettings, base | environ)[1]
 
 
 class BadValueTests(SynchronousTestCase):

@@ -12,7 +12,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.relay import proxy_policy
 from svcserver.relay.relaying import DEFAULT_PORT, HOST, PortBusy, RelayService, Target
 from svcserver.relay.service import Guarded, Options, makeService
-from svcserver.relay.settings import Settings, target_of
+from svcserver.relay.settings import RelaySettings, target_of
 from tests.edge.wires import relay
 from tests.support.proves import proves
 from tests.support.starting import start
@@ -96,8 +96,8 @@ class GuardTests(SynchronousTestCase):
 
 
 class StartTests(SynchronousTestCase):
-    def settings(self, **environ: str) -> Settings:
-        return load(Settings, environ)[0]
+    def settings(self, **environ: str) -> RelaySettings:
+        return load(RelaySettings, environ)[0]
 
     @proves("relay: listens on 127.0.0.1:61000, SVC_RELAY_PORT for tests")
     def test_the_relay_listens_on_its_fixed_address(self) -> None:
@@ -155,7 +155,7 @@ class StartTests(SynchronousTestCase):
     def test_the_port_setting_is_for_tests_and_else_ignored(self) -> None:
         self.assertEqual(self.settings(SVC_RELAY_PORT="61010").port, 61010)
         for bad in ("80", "065000", "70000", "x", "1e4", "-1", "99999999"):
-            result, warnings = load(Settings, {"SVC_RELAY_PORT": bad})
+            result, warnings = load(RelaySettings, {"SVC_RELAY_PORT": bad})
             self.assertEqual(result.port, 61000)
             self.assertEqual(len(warnings), 1)
 

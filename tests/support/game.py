@@ -21,7 +21,7 @@ from svcserver.metagame.access import keys
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
 from svcserver.metagame.composition import Metagame
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from tests.support.browser import Browser
 from tests.support.described import Described
 from tests.support.ledger import InstantLedger
@@ -67,7 +67,7 @@ def signing_keys() -> tuple[str, str]:
     return made.private, made.public
 
 
-def settings(**environ: str) -> Settings:
+def settings(**environ: str) -> MetagameSettings:
     """Return an owner's default settings, overridden by ``environ``."""
     private, public = signing_keys()
     base = {
@@ -79,7 +79,7 @@ def settings(**environ: str) -> Settings:
         "MATCHMAKING_MODE": "DEPLOYSERVER",
         "DEPLOYSERVER_URL": "127.0.0.1:61001",
     }
-    return load(Settings, base | environ)[0]
+    return load(MetagameSettings, base | environ)[0]
 
 
 class Game:

@@ -26,7 +26,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.kernel.settings import load
 from svcserver.metagame.service import Options, makeService
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web import serving
 from tests.support.processes import PATIENCE_S, ask, free_port, metagame_environ
 
@@ -63,7 +63,7 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     file = folder / "metagame.env"
     options["env-file"] = str(file) if file.is_file() else None
     environment = metagame_environ(folder, free_port(), **environ)
-    options.settings, options.warnings = load(Settings, environment)
+    options.settings, options.warnings = load(MetagameSettings, environment)
     options.environ = environment
     # With a database in memory, live state is saved in the working folder. A starting service
     # collects garbage once, which takes half a second in a test process.

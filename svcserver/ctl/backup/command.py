@@ -31,7 +31,7 @@ from svcserver.kernel.backup_settings import STACK_FILE, read_settings
 from svcserver.kernel.backups import Backup, Backups, BackupStep
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting, load, with_env_file
-from svcserver.stack.service import Settings as Stack
+from svcserver.stack.service import StackSettings
 from svcserver.stack.workers import WORKER_FILE
 
 TRIES, PAUSE_S = 20, 0.05  # readers hold the lock only briefly
@@ -156,7 +156,7 @@ def _data_of(host: Host, environ: Mapping[str, str]) -> Path:
     folder = host.need_folder("metagame.env")
     own = folder / STACK_FILE
     try:
-        stack = load(Stack, with_env_file(str(own) if own.is_file() else None, environ))[0]
+        stack = load(StackSettings, with_env_file(str(own) if own.is_file() else None, environ))[0]
     except BadSetting as why:
         fail(f"{own}: {why}")
     return Path(stack.data_dir or folder).absolute()

@@ -9,16 +9,15 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from svcserver.allowlist.settings import Settings as Allowlist
-from svcserver.chat.settings import Settings as Chat
-from svcserver.content.settings import Settings as Content
+from svcserver.allowlist.settings import AllowlistSettings
+from svcserver.chat.settings import ChatSettings
+from svcserver.content.settings import ContentSettings
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host
-from svcserver.deploy.settings import Settings as Deploy
-from svcserver.gateway.settings import AllowlistSettings
-from svcserver.gateway.settings import Settings as Gateway
-from svcserver.metagame.settings import Settings as Metagame
-from svcserver.relay.settings import Settings as Relay
+from svcserver.deploy.settings import DeploySettings
+from svcserver.gateway.settings import AllowlistClientSettings, GatewaySettings
+from svcserver.metagame.settings import MetagameSettings
+from svcserver.relay.settings import RelaySettings
 
 
 class Level(Enum):
@@ -72,14 +71,14 @@ class Case:
     host: Host
     folder: Path
     machine: Machine
-    metagame: Metagame | None = None
-    chat: Chat | None = None
-    deploy: Deploy | None = None
-    content: Content | None = None
-    gateway: Gateway | None = None
-    gateway_allowlist: AllowlistSettings | None = None
-    allowlist: Allowlist | None = None
-    relay: Relay | None = None
+    metagame: MetagameSettings | None = None
+    chat: ChatSettings | None = None
+    deploy: DeploySettings | None = None
+    content: ContentSettings | None = None
+    gateway: GatewaySettings | None = None
+    gateway_allowlist: AllowlistClientSettings | None = None
+    allowlist: AllowlistSettings | None = None
+    relay: RelaySettings | None = None
     variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)
 
     def file(self, component: str) -> Path:

@@ -5,36 +5,33 @@ from collections.abc import Iterator
 from contextlib import chdir
 from typing import TypeVar
 
-from svcserver.allowlist.settings import Settings as Allowlist
-from svcserver.chat.settings import Settings as Chat
+from svcserver.allowlist.settings import AllowlistSettings
+from svcserver.chat.settings import ChatSettings
 from svcserver.chat.settings import check as check_chat
-from svcserver.content.settings import Settings as Content
+from svcserver.content.settings import ContentSettings
 from svcserver.content.settings import check as check_content
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.output import Failed
-from svcserver.deploy.settings import Settings as Deploy
+from svcserver.deploy.settings import DeploySettings, numbers
 from svcserver.deploy.settings import check as check_deploy
-from svcserver.deploy.settings import numbers
-from svcserver.gateway.settings import AllowlistSettings
-from svcserver.gateway.settings import Settings as Gateway
+from svcserver.gateway.settings import AllowlistClientSettings, GatewaySettings
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.settings import BadSetting, load, variables
 from svcserver.metagame.achievements.progression import config
-from svcserver.metagame.settings import Settings as Metagame
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.metagame.settings import check as check_metagame
-from svcserver.relay.settings import Settings as Relay
-from svcserver.relay.settings import target_of
+from svcserver.relay.settings import RelaySettings, target_of
 from svcserver.stack.components import ORDER
 
 S = TypeVar("S")
 
 SHAPES: dict[str, tuple[type, ...]] = {
-    "metagame": (Metagame, Chat),
-    "deploy": (Deploy,),
-    "content": (Content,),
-    "allowlist": (Allowlist,),
-    "gateway": (Gateway, AllowlistSettings),
-    "relay": (Relay,),
+    "metagame": (MetagameSettings, ChatSettings),
+    "deploy": (DeploySettings,),
+    "content": (ContentSettings,),
+    "allowlist": (AllowlistSettings,),
+    "gateway": (GatewaySettings, AllowlistClientSettings),
+    "relay": (RelaySettings,),
 }
 PUBLIC = ("allowlist", "gateway", "relay")  # components that only a public host has
 ALIKE = 0.8  # minimum similarity to a known name (0 to 1) for a typing error
@@ -79,7 +76,7 @@ def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
     if name not in case.variables:
         return
     correct = f"correct it in {case.file(name)}"
-    place = {Chat: "chat", AllowlistSettings: "gateway_allowlist"}.get(shape, name)
+    place = {ChatSettings: "chat", AllowlistClientSettings: "gateway_allowlist"}.get(shape, name)
     try:
         loaded, warnings = load(shape, case.variables[name])
     except BadSetting as why:
@@ -92,7 +89,7 @@ def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
 
 def _metagame(case: Case) -> Iterator[Finding]:
     correct = f"correct it in {case.file('metagame')}"
-    yield from _read(case, "metagame", Metagame)
+    yield from _read(case, "metagame", MetagameSettings)
     loaded = case.metagame
     if loaded is None:
         return
@@ -113,7 +110,7 @@ def _metagame(case: Case) -> Iterator[Finding]:
 def _chat(case: Case) -> Iterator[Finding]:
     if case.metagame is None or not case.metagame.chat:
         return
-    mine = [finding for finding in _read(case, "metagame", Chat) if "CHAT" in finding.what]
+    mine = [finding for finding in _read(case, "metagame", ChatSettings) if "CHAT" in finding.what]
     yield from (finding for finding in mine if not finding.what.startswith("CHAT "))
     if case.chat is None:
         return
@@ -125,7 +122,7 @@ def _chat(case: Case) -> Iterator[Finding]:
 
 def _deploy(case: Case) -> Iterator[Finding]:
     correct = f"correct it in {case.file('deploy')}"
-    yield from _read(case, "deploy", Deploy)
+    yield from _read(case, "deploy", DeploySettings)
     loaded = case.deploy
     if loaded is None:
         return
@@ -148,7 +145,7 @@ def _deploy(case: Case) -> Iterator[Finding]:
 
 
 def _content(case: Case) -> Iterator[Finding]:
-    yield from _read(case, "content", Content)
+    yield from _read(case, "content", ContentSettings)
     if case.content is None:
         return
     try:
@@ -158,9 +155,9 @@ def _content(case: Case) -> Iterator[Finding]:
 
 
 def _edges(case: Case) -> Iterator[Finding]:
-    yield from _read(case, "gateway", Gateway)
+    yield from _read(case, "gateway", GatewaySettings)
     if case.gateway is not None and case.gateway.allowlist:
-        yield from _read(case, "gateway", AllowlistSettings)
+        yield from _read(case, "gateway", AllowlistClientSettings)
     elif case.gateway is not None:
         yield Finding.note(
             "gateway",
@@ -168,8 +165,8 @@ def _edges(case: Case) -> Iterator[Finding]:
             "set it to 1",
             stops_play=True,
         )
-    yield from _read(case, "allowlist", Allowlist)
-    yield from _read(case, "relay", Relay)
+    yield from _read(case, "allowlist", AllowlistSettings)
+    yield from _read(case, "relay", RelaySettings)
     if case.relay is None:
         return
     try:

@@ -28,7 +28,7 @@ from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.metagame.owner.settings.rules import REGISTRATION_MODE
 from svcserver.metagame.owner.settings.store import SqlSettings
 from svcserver.stack import workers as stack_workers
-from svcserver.stack.service import Settings as Stack
+from svcserver.stack.service import StackSettings
 
 OWNERS_CONNECTIONS = 2  # connections for a command and a backup
 _ASKED = (
@@ -181,7 +181,7 @@ def check_alert_channels(case: Case) -> Iterator[Finding]:
 
 def workers_of(case: Case) -> int:
     """Return the setting WORKERS in ``stack.env``; raises BadSetting."""
-    return load(Stack, _stack(case))[0].workers
+    return load(StackSettings, _stack(case))[0].workers
 
 
 def _stack(case: Case) -> dict[str, str]:

@@ -8,7 +8,7 @@ from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.fleet import Docker, FleetMachine, missing_images, unguarded
 from svcserver.ctl.fleet import machines as machines_of
 from svcserver.ctl.output import Failed
-from svcserver.deploy.settings import Settings
+from svcserver.deploy.settings import DeploySettings
 from svcserver.metagame.owner.maintenance.wire import HELPER_FAILS
 
 MANAGER_PORT = 2377  # on which machines join and get their tasks
@@ -81,7 +81,7 @@ def _images(machine: FleetMachine, missing: set[str]) -> Iterator[Finding]:
         yield Finding("fleet", what, cure)
 
 
-def _untried(deploy: Settings, machines: list[FleetMachine]) -> Finding:
+def _untried(deploy: DeploySettings, machines: list[FleetMachine]) -> Finding:
     """Return a finding that says how to test the game ports from another machine by hand.
 
     If the swarm has only one machine, no other machine can send the test datagram.

@@ -29,7 +29,7 @@ from svcserver.metagame.access.tokens import MAX_KNOWN, Claims, InvalidToken, To
 from svcserver.metagame.once import Again, Attempt
 from svcserver.metagame.replies import LOST
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web import front
 from svcserver.web.front import UNPROVEN_BODY, AnsweredError, FrontDoor, Observer, PageError
 from svcserver.web.request import HttpRequest
@@ -37,7 +37,7 @@ from svcserver.web.routes import Answer
 
 
 def machine_of(
-    request: HttpRequest, settings: Settings, origin: Origin, now: float
+    request: HttpRequest, settings: MetagameSettings, origin: Origin, now: float
 ) -> Caller | None:
     """Return the caller if the request is a signed command of this machine's owner, else None.
 
@@ -123,7 +123,7 @@ ATTEMPT_DIGITS = 3
 class Gate:
     """The metagame's access control, which verifies all credentials; see ``web.front.WebGate``."""
 
-    settings: Settings
+    settings: MetagameSettings
     tokens: Tokens
     keys: KeyRing
     origin: Origin
@@ -143,7 +143,7 @@ class Gate:
     @classmethod
     def for_service(
         cls,
-        settings: Settings,
+        settings: MetagameSettings,
         tokens: Tokens,
         keys: KeyRing,
         attempts: WrongAdminKeys,
@@ -469,7 +469,7 @@ _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 
 def guarded(
     gate: front.WebGate[Row],
-    settings: Settings,
+    settings: MetagameSettings,
     observers: Sequence[Observer],
     refused: RefusedRequests | None = None,
 ) -> FrontDoor:

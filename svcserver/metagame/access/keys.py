@@ -17,7 +17,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 log = Logger()
 K = TypeVar("K")
@@ -42,7 +42,7 @@ class Keys:
     public: Mapping[str, RSAPublicKey] = field(factory=dict)
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Keys:
+    def from_settings(cls, settings: MetagameSettings) -> Keys:
         """Return the keys from the metagame's settings."""
         return cls.parse_pem(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys

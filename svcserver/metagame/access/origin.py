@@ -8,7 +8,7 @@ from attrs import frozen
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.networks import network_of
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.request import HttpRequest
 
 
@@ -16,7 +16,7 @@ from svcserver.web.request import HttpRequest
 class Origin:
     """Decides whether a request is local, and from which address the player sent it."""
 
-    settings: Settings
+    settings: MetagameSettings
     is_own_address: Callable[[str], bool]
 
     def is_local(self, request: HttpRequest) -> bool:

@@ -23,7 +23,7 @@ from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
@@ -237,7 +237,7 @@ class LoginRoutes:
     """The routes that the game client calls for a log-in."""
 
     routes: ClassVar[Routes] = Routes(bare, again=Again.NATURAL)
-    settings: Settings
+    settings: MetagameSettings
     directory: Directory
     acts: LoginActs
     network_of: Callable[[HttpRequest], str]

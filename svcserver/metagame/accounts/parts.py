@@ -22,7 +22,7 @@ from svcserver.metagame.accounts.networks import Networks
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.tries import RefusedTries
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 
 class Parts:
@@ -33,7 +33,7 @@ class Parts:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: MetagameSettings,
         ledger: Ledger,
         board: Board,
         clock: IReactorTime,

@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from svcserver.kernel import json
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.times import iso
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.front import FinishedRequest
 from svcserver.web.routes import logged_path
 
@@ -49,7 +49,7 @@ class BodyLog:
     _written: Counter[str] = field(factory=Counter, init=False)
 
     @classmethod
-    def for_log_file(cls, settings: Settings, wall_clock: Callable[[], float]) -> BodyLog:
+    def for_log_file(cls, settings: MetagameSettings, wall_clock: Callable[[], float]) -> BodyLog:
         """Return the body log configured by BODY_LOG_FILE and BODY_LOG_PER_PATH."""
         return cls(Path(settings.body_log_file), settings.body_log_per_path, wall_clock)
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from attrs import frozen
 
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 
 @frozen
@@ -19,7 +19,7 @@ class Build:
     source_url: str
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Build:
+    def from_settings(cls, settings: MetagameSettings) -> Build:
         """Return the data from SERVER_VERSION (or the package), GIT_COMMIT and SOURCE_URL."""
         return cls(
             settings.server_version or _package_version(),

@@ -26,7 +26,7 @@ from svcserver.metagame.accounts.networks import ACCOUNT_NETWORKS
 from svcserver.metagame.accounts.store import ACCOUNTS, INVITE_CODES
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.routes import NO_STORE, Answer
 
 log = Logger()
@@ -181,7 +181,7 @@ class Checklist:
     ``data`` is the working directory of the services; paths in their settings are relative to it.
     """
 
-    settings: Settings
+    settings: MetagameSettings
     ledger: Ledger
     config: Callable[[], Path | None]
     channels: Callable[[], int]  # number of alert channels

@@ -19,7 +19,7 @@ from svcserver.metagame.owner.announcements.rules import Announcement, in_langua
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import MISC_ROUTES, Settings
+from svcserver.metagame.settings import MISC_ROUTES, MetagameSettings
 from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, Feature, NoContent, bare
 
 WELCOME = {
@@ -150,7 +150,7 @@ class BannerRoutes:
     @classmethod
     def with_welcome(
         cls,
-        settings: Settings,
+        settings: MetagameSettings,
         build: Build,
         announced: Callable[[], Announcement | None],
         wall_clock: Callable[[], float],

@@ -20,7 +20,7 @@ from twisted.logger import Logger
 from svcserver.edge import allowlist_client
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import Secret
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.request import HttpRequest
 
 log = Logger()
@@ -57,7 +57,7 @@ class GamePorts:
     @classmethod
     def if_enabled(
         cls,
-        settings: Settings,
+        settings: MetagameSettings,
         http: Any,
         clock: IReactorTime,
         network_of: Callable[[HttpRequest], str],

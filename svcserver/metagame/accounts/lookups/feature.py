@@ -27,7 +27,7 @@ from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 MAX_IDS = 100
@@ -263,7 +263,7 @@ class LookupRoutes:
     """The routes for account records, names and id mappings."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN, again=Again.NATURAL)
-    settings: Settings
+    settings: MetagameSettings
     directory: Directory
     wall_clock: Callable[[], float]
 

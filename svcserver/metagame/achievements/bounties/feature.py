@@ -35,7 +35,7 @@ from svcserver.metagame.achievements.bounties import rules
 from svcserver.metagame.achievements.bounties.rules import AccountBoard, Bounty, in_order
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.routes import Answer, Feature, bare
 
 PACKAGE, FILE = "svcserver.metagame.achievements.bounties", "game_data.json"
@@ -291,7 +291,7 @@ class BountyRoutes:
     """The routes for an account's bounty board."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
-    settings: Settings
+    settings: MetagameSettings
     acts: BountyActs
     acting: Acting
     game_data: Mapping[str, Json] = field(factory=load_game_data)

@@ -26,7 +26,7 @@ from svcserver.metagame.achievements.cooldowns.rules import expired
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 MAX_DATE = 64
@@ -169,7 +169,7 @@ class CooldownRoutes:
     """The routes for the start dates of an account's cooldowns."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
-    settings: Settings
+    settings: MetagameSettings
     acts: CooldownActs
     acting: Acting
 

@@ -26,7 +26,7 @@ from svcserver.metagame.achievements.wire import EntitlementRecord, Hours, recor
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 
@@ -226,7 +226,7 @@ class EntitlementRoutes:
     """The routes that list, grant and revoke an account's entitlements."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
-    settings: Settings
+    settings: MetagameSettings
     acts: EntitlementActs
     acting: Acting
 

@@ -36,7 +36,7 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import EnvelopedRefusal
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.refusals import worded_as
 from svcserver.web.routes import Answer, Feature
 
@@ -310,7 +310,7 @@ class EscalationRoutes:
         body_log=True,
         access=Access.TOKEN,
     )
-    settings: Settings
+    settings: MetagameSettings
     acts: EscalationActs
     acting: Acting
 

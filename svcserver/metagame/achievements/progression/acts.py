@@ -38,7 +38,7 @@ from svcserver.metagame.achievements.progression.rules import (
 )
 from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.achievements.wire import record
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
@@ -70,7 +70,7 @@ MAX_NOTES = 10  # logged notes per write
 class ProgressionActs:
     """Reads, grants, confirms and resets tracks and objectives."""
 
-    settings: Settings
+    settings: MetagameSettings
     tracks: Tracks
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -231,7 +231,7 @@ def _warn(account_id: AccountId, notes: Sequence[str]) -> None:
 class ManagementActs:
     """The operations with which the owner reads and changes an account's progression."""
 
-    settings: Settings
+    settings: MetagameSettings
     tracks: Tracks
     ledger: Ledger
     wall_clock: Callable[[], float]

@@ -33,7 +33,7 @@ from svcserver.metagame.achievements.progression.wire import (
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.routes import Answer, Feature, Needed, bare
 
 
@@ -113,7 +113,7 @@ class ProgressionRoutes:
     """The routes that read, grant, confirm and reset tracks and objectives."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
-    settings: Settings
+    settings: MetagameSettings
     tracks: Tracks
     acts: ProgressionActs
     acting: Acting
@@ -251,7 +251,7 @@ class HuntPassRoutes:
     """The routes that read and choose an account's hunt pass."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
-    settings: Settings
+    settings: MetagameSettings
     tracks: Tracks
     acts: HuntPassActs
     acting: Acting

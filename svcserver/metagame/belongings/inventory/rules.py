@@ -20,7 +20,7 @@ from svcserver.metagame.belongings.items import (
     Transaction,
     stack_bytes,
 )
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 MOST = Size(20_000, 8 << 20)
 LOG_BYTES = 64 << 20  # maximum size of the item log per account
@@ -234,7 +234,7 @@ def _plan_instances(
             result.changes[word] = [item.instance_id for item in items]
 
 
-def policy_of(settings: Settings) -> Policy:
+def policy_of(settings: MetagameSettings) -> Policy:
     """Return the inventory policy from the settings."""
     most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
     refuse, report = settings.inventory_refuse_overspend, settings.inventory_report_removals

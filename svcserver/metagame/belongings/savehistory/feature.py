@@ -37,7 +37,7 @@ from svcserver.metagame.belongings.loadouts.store import (
 from svcserver.metagame.belongings.savehistory.rules import Retention, Save, SaveHistory, thinned
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.routes import Answer, Feature, bare
 
 
@@ -311,7 +311,7 @@ class Thinning:
     retention: Retention
 
     @classmethod
-    def for_retention(cls, settings: Settings) -> Thinning | None:
+    def for_retention(cls, settings: MetagameSettings) -> Thinning | None:
         """Return the Thinning for these settings, or None if SAVE_HISTORY_KEEP is not set."""
         keep = settings.save_history_keep
         if keep is None:

@@ -23,7 +23,7 @@ from svcserver.metagame.play.matches import Sent, is_world
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.play.presence.rules import Beat, Place, place
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 CACHED_S = 5.0
 
@@ -41,7 +41,7 @@ class _Variant:
 class StatusReports:
     """The server status in two variants; each is computed at most every ``CACHED_S`` seconds."""
 
-    settings: Settings
+    settings: MetagameSettings
     build: Build
     registration: Registration
     online: Online
@@ -126,7 +126,7 @@ class StatusReports:
 class OnlinePlayers:
     """The online players, each with the hunt that the player is in."""
 
-    settings: Settings
+    settings: MetagameSettings
     online: Online
     matches: LiveMatches
 

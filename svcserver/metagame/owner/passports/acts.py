@@ -29,7 +29,7 @@ from svcserver.metagame.owner.passports.belongings import REASON, Import
 from svcserver.metagame.owner.passports.rules import Passport, Taken, Terms
 from svcserver.metagame.owner.passports.store import HunterData, SqlHosts, lock, set_notes
 from svcserver.metagame.owner.titles import Titles
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 log = Logger()
 
@@ -49,7 +49,7 @@ class PassportActs:
     @classmethod
     def with_passport_key(
         cls,
-        settings: Settings,
+        settings: MetagameSettings,
         data: AccountData,
         private: RSAPrivateKey | None,
         sessions: Sessions,

@@ -27,7 +27,7 @@ from svcserver.metagame.achievements.progression.rules import Path, Track
 from svcserver.metagame.belongings.documents import Document, document
 from svcserver.metagame.belongings.inventory.rules import Policy
 from svcserver.metagame.belongings.items import Instance, Size, Stacked
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 FORMAT = "svc-passport-1"
 MAX_BODY = 16 * 1024 * 1024  # bytes; signing them takes a fifth of a second
@@ -139,7 +139,7 @@ class Terms:
     real: Callable[[AccountId], bool]  # whether an account's progression is real
 
     @classmethod
-    def for_imports(cls, settings: Settings) -> Terms:
+    def for_imports(cls, settings: MetagameSettings) -> Terms:
         """Return the import terms from the settings."""
         most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
         return cls(

@@ -19,7 +19,7 @@ from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.owner.settings import rules
 from svcserver.metagame.owner.settings.store import SqlSettings
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 log = Logger()
 
@@ -30,10 +30,10 @@ EVERY_S = 1.0  # other metagames and the dashboards of other hosts use the same 
 class LiveSettings:
     """The settings that may change at run time; each change sends the signal ``changed``."""
 
-    settings: Settings
+    settings: MetagameSettings
     audit: Audit
     registration: Registration
-    changed: Signal[Settings] = field(factory=Signal)
+    changed: Signal[MetagameSettings] = field(factory=Signal)
     _stored: Mapping[str, str] = field(factory=dict, init=False)
     _started: dict[str, Any] = field(factory=dict, init=False)  # the values at the start
     _changes: int = field(default=0, init=False)

@@ -10,7 +10,7 @@ from attrs import Attribute, fields
 
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.accounts.rules import MODES
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 
 REGISTRATION_MODE = "REGISTRATION_MODE"
 SWITCH = ("1", "0")  # on, off
@@ -21,10 +21,10 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 LIVE: Mapping[str, Attribute[Any]] = {
     attribute.metadata["name"]: attribute
-    for attribute in fields(Settings)
+    for attribute in fields(MetagameSettings)
     if attribute.metadata["live"]
 }
-"""Maps each variable that may change at run time to its field in ``Settings``."""
+"""Maps each variable that may change at run time to its field in ``MetagameSettings``."""
 
 
 def options(name: str) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def parsed(name: str, text: str) -> Any:
         raise Malformed(f"{name} {error}", code="bad_request") from None
 
 
-def apply(settings: Settings, stored: Mapping[str, str]) -> None:
+def apply(settings: MetagameSettings, stored: Mapping[str, str]) -> None:
     """Set the live settings to the stored values; ignore invalid values."""
     for name in stored.keys() & LIVE.keys():
         with suppress(Malformed):

@@ -17,7 +17,7 @@ from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import MISC_ROUTES, Settings
+from svcserver.metagame.settings import MISC_ROUTES, MetagameSettings
 from svcserver.metagame.social.parties.store import LiveParties
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, Page, bare
@@ -32,7 +32,7 @@ class MatchmakingRoutes:
     """The routes with which players join a hunt, poll for the game server, and leave again."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
-    settings: Settings
+    settings: MetagameSettings
     acts: MatchmakingActs
     before_address: Callable[[HttpRequest, Server], Awaitable[None]]
 

@@ -16,7 +16,7 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.throttle import Throttle
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.channel import WebChannel
 from svcserver.web.front import FrontDoor
 from svcserver.web.serving import Listening
@@ -102,7 +102,7 @@ class FleetListening(Listening):
 
 
 def fleet_listener(
-    reactor: Any, settings: Settings, port: int, factory: NodeFactory
+    reactor: Any, settings: MetagameSettings, port: int, factory: NodeFactory
 ) -> tuple[IService, ...]:
     """Return the services that listen for nodes and cut the connections of revoked nodes.
 

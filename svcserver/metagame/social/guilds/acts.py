@@ -20,7 +20,7 @@ from svcserver.kernel.times import DAY_MS
 from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.once import ONLY, Attempt
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.metagame.social.guilds import names, rules
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import Guild, GuildInvitation, GuildLimits, Member, Rank
@@ -225,7 +225,7 @@ def decline(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> None:
 class GuildActs:
     """The operations on guilds; each write sends a signal after its transaction."""
 
-    settings: Settings
+    settings: MetagameSettings
     data: AccountData
     board: Board
     wall_clock: Callable[[], float]

@@ -16,7 +16,7 @@ from svcserver.metagame.accounts.wire import BehalfRequest
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MetagameSettings
 from svcserver.metagame.social.friends.store import Blocks
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
@@ -44,7 +44,7 @@ class PartyRoutes:
     routes: ClassVar[Routes] = Routes(
         refuse, body_log=True, access=PLAYER, reply=Empty, again=Again.STORED
     )
-    settings: Settings
+    settings: MetagameSettings
     acts: PartyActs
 
     @routes.row(
