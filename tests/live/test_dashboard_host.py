@@ -179,7 +179,7 @@ def test_a_request_that_nobody_took_survives_a_reload(
             expect(tab.page.get_by_text("A backup starts in a moment.")).to_be_visible()
             old = time.time() - backups.TAKEN_S - 1
             os.utime(request, (old, old))
-            late = tab.page.get_by_text("svc-stack did not take the request")
+            late = tab.page.get_by_text("svc-stack did not make the backup that was requested")
             expect(late).to_be_visible()
             tab.page.reload()
             expect(late).to_be_visible()

@@ -10,7 +10,7 @@ function invited(host, act) {
   const words = host.words.split(" ").filter(Boolean);
   return [
     el("p", {}, words.length
-      ? "These words stand for the host's certificate. Your name and key are not sent to the host yet. Ask the owner, best by voice, whether the owner's words are the same."
+      ? "These words stand for the host's certificate. Your name and key are not sent to the host yet. Ask the owner, for example on the phone, whether the owner sees the same words."
       : "This host is in your private network. Continue if its address is the one the owner gave you."),
     words.length ? el("ul", { class: "words", "aria-label": "Fingerprint in words" }, words.map((word) => el("li", {}, word))) : null,
     el("div", { class: "row" },

@@ -99,8 +99,8 @@ class GamePorts:
                 self._begin(network, now)
             else:
                 log.error(
-                    "the game ports stay open for {network}, because the metagame already has "
-                    "{limit} unfinished requests to close ports",
+                    "the game ports for {network} stay open: {limit} earlier requests to close "
+                    "ports are unfinished, and the metagame allows no more",
                     network=network,
                     limit=MAX_UNDER_WAY,
                 )

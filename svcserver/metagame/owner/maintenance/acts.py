@@ -225,7 +225,7 @@ class Maintenance:
         except OSError as why:
             log.error(
                 "the metagame cannot ask svc-stack to stop or restart: {why}. "
-                "New hunts are allowed again",
+                "New hunts, which were paused, are allowed again",
                 why=why.strerror,
             )
             await self.become(acting, None)
@@ -238,8 +238,11 @@ class Maintenance:
                 self._requested_since = now
             if now - self._requested_since < ACTING_S:
                 return
-            text = "the stack has not finished {then} in time. New hunts are allowed again"
-            log.error(text, then=acting.then)
+            log.error(
+                "the stack has not finished {then} in time. "
+                "New hunts, which were paused, are allowed again",
+                then=acting.then,
+            )
         self._requested_since = None
         if await self.become(acting, None):
             log.info("maintenance mode, which {by} began, is over", by=acting.by)

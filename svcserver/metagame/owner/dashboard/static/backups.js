@@ -31,7 +31,7 @@ function standing({ stack, wrong, running, requested, notTaken, schedule: settin
   const tested = all.map((backup) => backup.provenAt).filter(Boolean).sort().at(-1);
   const well = tested ? state("good", `Tested ${exactly(tested)}`) : state("off", all.length ? "Not tested yet" : "No backup yet");
   return card(null, [], el("div", { class: "inside groups" }, wrong ? el("p", {}, state("bad", wrong)) : el("p", {}, well),
-    notTaken ? el("p", {}, state("bad", `svc-stack did not take the request of ${exactly(notTaken)}. ${HOW}`)) : null,
+    notTaken ? el("p", {}, state("bad", `svc-stack did not make the backup that was requested on ${exactly(notTaken)}. ${HOW}`)) : null,
     stack || notTaken ? null : el("p", { class: "muted small" }, HOW),
     running || requested ? el("div", { class: "group" }, progress(running, settings)) : null));
 }

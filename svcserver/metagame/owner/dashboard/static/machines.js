@@ -70,7 +70,7 @@ function controls(machine, again) {
 async function drain(machine, again) {
   const input = await ask({
     title: `Drain ${named(machine)}?`, confirm: "Drain",
-    text: "No more hunts start on this machine. When the last hunt has ended, the city here moves to another machine.", fields: [REASON],
+    text: "No more hunts start on this machine. When the last hunt has ended, a city on this machine moves to another machine.", fields: [REASON],
   });
   if (input) await change("drain", machine, input.reason, "starts no more hunts", again);
 }

@@ -100,10 +100,10 @@ async function rolled(route, character, version, input, account) {
 
 async function back(character, version, account, live) {
   const input = await question(`Roll ${character.Name} back to version ${version.Version}?`,
-    `The save of ${exactly(version.SavedDate)} becomes the newest. No version is lost: you can return to a newer version in the same way.`, account);
+    `The save of ${exactly(version.SavedDate)} becomes the newest. All other versions stay, so you can return to any of them in the same way.`, account);
   if (!input) return;
   await act(() => rolled("RollbackCharacter", character, version, input, account), (reply) =>
-    `${character.Name} was rolled back to version ${reply.RolledBackTo}, now stored again as version ${reply.UpdateVersion}${off(input)}`, live.again);
+    `${character.Name} was rolled back to version ${reply.RolledBackTo}. A copy of it is stored as the newest version, ${reply.UpdateVersion}${off(input)}`, live.again);
 }
 
 async function backLoadout(character, version, account, live) {
