@@ -276,8 +276,8 @@ def put_back(source: Path, file: Path) -> Path | None:
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
         if previous.exists():
             fail(
-                "nothing was restored: the current database must first be copied to "
-                f"{previous}, but this file already exists. Run the command again. The name of "
+                "nothing was restored: svcctl could not copy the current database, "
+                f"because {previous} already exists. Run the command again. The name of "
                 "the copy contains the time, so the next copy gets another name."
             )
         os.close(os.open(previous, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -591,7 +591,7 @@ def _not_confirmed(why: Failure) -> None:
     The next start may then return to the previous version.
     """
     log.warn(
-        "the launcher could not save that the new version works: {why}",
+        "the launcher could not record that its new version works: {why}",
         why=why.getErrorMessage(),
     )
 

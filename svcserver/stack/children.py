@@ -75,7 +75,7 @@ class Child(LinesAndEnd):
             self.monitor.write(self.name, self._held_lines.popleft())
 
     def kill(self) -> None:
-        """Kill a child that waits to start."""
+        """Kill the process of a child that has not begun its work."""
         transport: Any = self.transport
         if transport is not None and transport.pid is not None:
             transport.signalProcess("KILL")

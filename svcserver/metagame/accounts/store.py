@@ -300,9 +300,9 @@ class SqlAccounts:
     def set_not_before(self, account_id: AccountId, not_before: int) -> None:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
-    def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Set ``tokens_not_before`` to ``after`` if it is ``before``; return whether it was."""
-        sent = {"account_id": account_id, "before": before, "after": after}
+    def move_not_before(self, account_id: AccountId, expected: int, new: int) -> bool:
+        """Set ``tokens_not_before`` to ``new``; return False if its value is not ``expected``."""
+        sent = {"account_id": account_id, "before": expected, "after": new}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:

@@ -100,7 +100,7 @@ class GamePorts:
             else:
                 log.error(
                     "the game ports for {network} stay open: {limit} earlier requests to close "
-                    "ports are unfinished, and the metagame allows no more",
+                    "ports are unfinished, and the metagame cannot have more than {limit}",
                     network=network,
                     limit=MAX_UNDER_WAY,
                 )
