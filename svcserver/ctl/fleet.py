@@ -290,8 +290,8 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine.
 
-    svcctl then waits until the machine has joined, unless you give --no-wait. Machines that
-    joined earlier get the host's allowlist settings and, with --agent-image, that image.
+    svcctl then waits until the machine has joined, unless you give --no-wait. It also sends the
+    host's allowlist settings to all machines. With --agent-image, it gives them this image.
     """
     docker = Docker.from_deploy_settings(host)
     swarm = docker.swarm()

@@ -46,7 +46,7 @@ export function people(host) {
 export function settings(host, act, keys) {
   const { folder, command, documented, runner, windows, found, shown, speed_limit: limit } = host.settings;
   const runnerHint = windows ? "Leave empty, unless another program must start the game." :
-    found ? `Leave empty to run a Windows game with ${found}, which is installed. Enter the word none to start the game directly.` :
+    found ? `Leave empty to run a Windows game with ${found}, which is installed. Enter "none" to start the game directly.` :
       "On Linux a Windows game needs a program such as wine. None is installed.";
   const form = el("form", {
     onsubmit: (event) => {

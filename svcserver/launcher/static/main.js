@@ -227,7 +227,7 @@ function closed(reason) {
   main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, reason === "updated" ? "The launcher starts again" : reason === "gone" ? "The launcher has ended" : "This page is closed"),
     el("p", { class: "hint" }, reason === "updated" ? "The new version of the launcher opens a new page." : reason === "gone"
       ? "Start it again to play. If you were playing, the game has lost its connection to the host."
-      : "Open it from the launcher: its link works once, and only on this PC.")));
+      : "Open this page from the launcher: each link works once, and only on this PC.")));
 }
 
 async function poll() {

@@ -103,7 +103,7 @@ async function back(character, version, account, live) {
     `The save of ${exactly(version.SavedDate)} becomes the newest. All other versions stay, so you can return to any of them in the same way.`, account);
   if (!input) return;
   await act(() => rolled("RollbackCharacter", character, version, input, account), (reply) =>
-    `${character.Name} was rolled back to version ${reply.RolledBackTo}. A copy of it is stored as the newest version, ${reply.UpdateVersion}${off(input)}`, live.again);
+    `${character.Name} was rolled back to version ${reply.RolledBackTo}. A copy of that version is now the newest version, ${reply.UpdateVersion}${off(input)}`, live.again);
 }
 
 async function backLoadout(character, version, account, live) {

@@ -83,7 +83,7 @@ function change(row, again) {
 
 function reset(row, section, again) {
   return ask({
-    title: `Reset ${row.name}?`, text: `The value in ${section.file} or the default applies again.`, confirm: "Reset", fields: [REASON],
+    title: `Reset ${row.name}?`, text: `The value in ${section.file} applies again. If this file has no value, the default applies.`, confirm: "Reset", fields: [REASON],
     run: async ({ reason }) => {
       await send("DashboardSetting", { Name: row.name, Reason: reason });
       return `${row.name} reset`;
