@@ -382,7 +382,7 @@ PLANTS = (
         "        self._answer_is_out",
     ),
     Plant(
-        "who was logged off is told at each log-in to wait",
+        "a player whose sessions were ended must wait at each login",
         "delay without an end",
         M + "accounts.login",
         "        return Answer(200, show_login(*login))",

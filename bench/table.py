@@ -143,7 +143,6 @@ class FloorTable:
         self.add(name, value, unit, **more)
 
     def print_table(self) -> None:
-        """Print the table."""
         print(f"| {' | '.join(HEADS)} |\n|---|{'---:|' * (len(HEADS) - 1)}")
         for row in self.rows:
             print(f"| {' | '.join(row.cells)} |")

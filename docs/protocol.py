@@ -41,7 +41,7 @@ class Shown(Client):
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the page about the chat protocol as Markdown."""
     return "\n".join(
         [
             "# Chat protocol",

@@ -142,7 +142,6 @@ class End:
             self.world.later(0.001, self._pull)
 
     def unregisterProducer(self) -> None:
-        """Unregister the producer."""
         self._producer = None
         if self.disconnecting:
             self._finish()

@@ -164,7 +164,7 @@ class GameServer:
 
 @define(eq=False)
 class Servers:
-    """All game servers of the host; the deploy server's supervisor uses this as its ``Starter``.
+    """All game servers of the host; the deploy server's supervisor starts them here.
 
     ``lets_in`` returns whether the firewall lets an address reach a port. Ended game servers remain
     in ``started`` until ``forget``.

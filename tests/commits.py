@@ -33,6 +33,12 @@ def fault(message: str) -> str | None:
     return None
 
 
+def is_shallow() -> bool:
+    """Return whether this clone lacks the older commits."""
+    ask = ["git", "rev-parse", "--is-shallow-repository"]
+    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip() == "true"
+
+
 def since_release() -> int:
     """Check every commit since RELEASE; return the exit status."""
     history = ["git", "log", "--no-merges", "--format=%h%x00%B%x01", f"{RELEASE}..HEAD"]
@@ -41,8 +47,8 @@ def since_release() -> int:
     except FileNotFoundError:
         print("commit messages are not checked: git is not installed")
         return 0
-    if done.returncode:
-        print(f"commit messages are not checked: {RELEASE} is not in this clone")
+    if done.returncode or is_shallow():
+        print(f"commit messages are not checked: this clone has no {RELEASE}, or is shallow")
         return 0
     faults = 0
     for commit in filter(str.strip, done.stdout.split("\x01")):

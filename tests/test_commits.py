@@ -32,8 +32,10 @@ class CommitTests(SynchronousTestCase):
         ):
             self.assertIsNotNone(fault(message), message)
 
-    def test_check_without_git_passes_with_one_line(self) -> None:
-        self.patch(subprocess, "run", mock.Mock(side_effect=FileNotFoundError))
-        with redirect_stdout(io.StringIO()) as printed:
-            self.assertEqual(since_release(), 0)
-        self.assertEqual(len(printed.getvalue().splitlines()), 1)
+    def test_check_without_git_tag_or_history_passes_with_one_line(self) -> None:
+        shallow = mock.Mock(returncode=0, stdout="true\n")
+        for git in (FileNotFoundError, [mock.Mock(returncode=128)], [shallow, shallow]):
+            self.patch(subprocess, "run", mock.Mock(side_effect=git))
+            with redirect_stdout(io.StringIO()) as printed:
+                self.assertEqual(since_release(), 0)
+            self.assertEqual(len(printed.getvalue().splitlines()), 1)

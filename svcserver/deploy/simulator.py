@@ -1,4 +1,4 @@
-"""``svc-gameserver-sim``: a stand-in for the real game server, for demos and tests.
+"""``svc-gameserver-sim``: a simulated game server for demos and tests.
 
 It has the command line of a game server. It binds the UDP port, answers every datagram, calls the
 metagame with its key, and writes a file when it is ready. It ends when it is idle, or soon after
@@ -53,6 +53,9 @@ class CommandLine:
     @classmethod
     def parse(cls, words: list[str]) -> CommandLine:
         """Parse the command line; raises SystemExit with a one-line message if it is invalid."""
+        if words == ["--help"]:
+            print(__doc__)
+            raise SystemExit
         if len(words) < 7 or not words[1].isdigit():
             arguments = "KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT"
             raise SystemExit(f"usage: svc-gameserver-sim {arguments}")

@@ -218,7 +218,7 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         expect(choice).to_have_value("yes")
         tab.confirm("Roll back")
         tab.expect_confirmation(
-            f"was rolled back to version {version}. A copy of that version is now the newest version,"
+            f"was rolled back to version {version}. A copy of that version is now the newest"
         )
         tab.expect_confirmation("the player is logged out")
         assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401

@@ -72,7 +72,7 @@ def leave(port: int) -> None:
 
 
 # slow: 40 s: a stack of five processes, started twice
-@proves("svcctl drain, update when-empty", "svc-stack: begins anew with the code of then")
+@proves("svcctl drain, update when-empty", "svc-stack: restarts with the installed code")
 def test_an_update_waits_for_the_last_hunt_and_refuses_new_hunts(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with stack(folder) as process:

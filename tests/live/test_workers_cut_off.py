@@ -149,12 +149,12 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
         return until_the_last(bob)
 
 
-# slow: the same, and the engine begins anew
+# slow: the same, and the engine restarts
 def test_players_of_a_late_worker_get_every_line_of_a_new_engine(tmp_path: Path) -> None:
     assert heard_anew(tmp_path) == ["early", "next", "the last"]
 
 
-# slow: the same, and the engine begins anew
+# slow: the same, and the engine restarts
 def test_lines_are_lost_if_a_worker_ignores_an_engine_restart(tmp_path: Path) -> None:
     """Check that the test above fails if a worker does not recognise a new engine."""
     forgets = "from svcserver.board import news\nnews.NewsFeed._anew = lambda self, lately: []\n"

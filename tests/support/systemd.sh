@@ -1,18 +1,18 @@
 #!/bin/bash
-# systemd.sh ROOT SAID SECONDS SCRIPT...: become the systemd of the Debian in ROOT, in namespaces of our own. It runs SCRIPT
-# once, for at most SECONDS, and what that says is in SAID, a file in ROOT.
+# systemd.sh ROOT OUTPUT SECONDS SCRIPT...: run the systemd of the Debian in ROOT as process 1 of new namespaces. systemd runs
+# SCRIPT once, for at most SECONDS, and writes its output into OUTPUT, a file in ROOT.
 set -eu
-root=$1 said=$2 seconds=$3
+root=$1 output=$2 seconds=$3
 shift 3
 mountpoint -q "$root" || mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 # they are this machine's own: nothing that systemd starts may set its kernel or its devices' owners
 mount -o remount,bind,ro "$root/dev"
-for one in sys sysrq-trigger irq bus fs; do
-    if [ -e "$root/proc/$one" ]; then
-        mount --bind "$root/proc/$one" "$root/proc/$one"
-        mount -o remount,bind,ro "$root/proc/$one"
+for name in sys sysrq-trigger irq bus fs; do
+    if [ -e "$root/proc/$name" ]; then
+        mount --bind "$root/proc/$name" "$root/proc/$name"
+        mount -o remount,bind,ro "$root/proc/$name"
     fi
 done
 mount -t sysfs -o ro sysfs "$root/sys"
@@ -25,7 +25,7 @@ DefaultDependencies=no
 Type=oneshot
 ExecStart=/bin/bash $*
 ExecStopPost=/bin/systemctl exit --no-block
-StandardOutput=file:$said
+StandardOutput=file:$output
 StandardError=inherit
 TimeoutStartSec=$seconds
 END

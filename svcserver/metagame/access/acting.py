@@ -112,7 +112,7 @@ def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
 
     If a route has the mark ``game_server``, only game servers may use it. If it has the mark
     ``own``, players may name only their own account. The gate calls this function only for accounts
-    with stored progression (``Settings.real_progression``).
+    with stored progression (``MetagameSettings.real_progression``).
     """
     if caller.game_server:
         return
