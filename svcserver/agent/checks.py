@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import define
 from twisted.internet.abstract import isIPAddress
+from twisted.internet.defer import CancelledError
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
@@ -35,6 +36,8 @@ class NodeChecks:
         while True:
             try:
                 await self._check()
+            except CancelledError:  # the agent stops
+                raise
             except Exception as error:  # the host does not answer, or has an earlier version
                 log.debug("the checks that the host requests failed: {why}", why=repr(error))
                 await deferLater(self.reactor, AGAIN_S)

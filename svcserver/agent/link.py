@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 from attrs import define, field, frozen
+from twisted.internet.defer import CancelledError
 from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -71,6 +72,8 @@ class HelperClient:
             await allowlist_client.post(
                 self.http, self.clock, f"{self.url}/{act}", self.secret, {field_name: address}
             )
+        except CancelledError:  # the agent stops
+            raise
         except Exception as error:  # refused, cut off or timed out
             status = error.status if isinstance(error, HelperRefused) else 0
             why = "the allowlist has no room for more addresses" if status == FULL else repr(error)
@@ -93,6 +96,8 @@ class HelperClient:
             is_changed = (status["lastApply"] or {}).get("ok") is True
             state = HelperState(addresses, is_changed and status["pending"] is False)
             self._answers = is_changed and status["dryRun"] is False
+        except CancelledError:
+            raise
         except Exception as error:  # refused, cut off, timed out, or no usable answer
             if self._answers is not False:
                 log.warn("the allowlist helper failed: {why}", why=repr(error))
@@ -146,6 +151,8 @@ class HostLink:
             except Refused:
                 self.contact_at = self.clock.seconds()
                 await deferLater(self.clock, AGAIN_S)
+            except CancelledError:
+                raise
             except Exception as error:  # cut off, timed out, or no usable answer
                 if self._warnings.due("", self.clock.seconds()):
                     log.warn(

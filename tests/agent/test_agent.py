@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 from attrs import define, field
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.error import ConnectionRefusedError
 from twisted.internet.protocol import Protocol
 from twisted.internet.task import Clock
@@ -153,6 +153,20 @@ class LinkTests(SynchronousTestCase):
         self.assertEqual((sent["done"], sent["helper"]), (["1"], True))
         self.answer()
         self.assertEqual(self.wire.sent[-1][1]["done"], [])
+
+    def test_a_cancelled_link_polls_no_more(self) -> None:
+        self.work.cancel()
+        self.clock.pump([AGAIN_S] * 3)
+        self.assertEqual(len(self.wire.sent), 1)
+        self.failureResultOf(self.work, CancelledError)
+
+    def test_a_link_cancelled_during_an_order_polls_no_more(self) -> None:
+        self.firewall.is_slow = True
+        self.answer(ALLOW)
+        self.work.cancel()
+        self.clock.pump([AGAIN_S] * 3)
+        self.assertEqual(len(self.wire.sent), 1)
+        self.failureResultOf(self.work, CancelledError)
 
     def test_an_order_that_the_helper_refuses_is_not_acknowledged(self) -> None:
         self.firewall.is_down = True
@@ -436,6 +450,12 @@ class CheckTests(SynchronousTestCase):
         self.engine.error = EngineError(0, "no answer")
         self.assertEqual(self.check({**trial, "host": "name.example"}), (None, True))
         self.assertEqual(self.trials, [(8770, "203.0.113.1", {"sent": "a", "awaited": "b"})])
+
+    def test_cancelled_checks_end(self) -> None:
+        self.work.cancel()
+        self.clock.pump([CHECK_AGAIN_S] * 2)
+        self.assertEqual(len(self.wire.sent), 1)
+        self.failureResultOf(self.work, CancelledError)
 
     def test_check_that_the_host_refuses_is_repeated(self) -> None:
         self.wire.answer({}, 404)
