@@ -111,7 +111,12 @@ def stop(host: Host, url: URL) -> list[DatabaseUser]:
                 "connection, but does not show the process of the connection. Stop the program "
                 "yourself, then run this command again"
             )
-        if user.what not in (STACK, METAGAME) or len(stopped) >= MOST:
+        if len(stopped) >= MOST:
+            fail(
+                f"{user} uses the database, although --stop has ended {MOST} processes. Stop what "
+                "starts these processes, then run this command again"
+            )
+        if user.what not in (STACK, METAGAME):
             fail(
                 f"{user} uses the database and is not a service of this host. Stop the program "
                 "that uses the database, then run this command again"

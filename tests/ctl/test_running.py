@@ -31,3 +31,10 @@ class RunningTests(HostCase):
         ran = self.ctl("db", "restore", copy)
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("on this system, svcctl cannot check", ran.err)
+
+    def test_stop_of_processes_that_return_ends_with_one_line(self) -> None:
+        copy = self.copy()
+        self.patch(running, "_holder", lambda _: DatabaseUser(METAGAME, os.getpid()))
+        self.patch(running, "_end", lambda _: None)
+        line = self.ctl("db", "restore", copy, "--stop").line
+        self.assertRegex(line, f"although --stop has ended {running.MOST} processes")
