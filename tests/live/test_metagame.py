@@ -52,8 +52,8 @@ def database(request: Any, tmp_path: Path) -> str:
 async def test_simultaneous_registrations_of_a_name_make_one_account(
     tmp_path: Path, database: str
 ) -> None:
-    async def register_all(service: Joined, wishes: list[dict[str, str]]) -> list[int]:
-        request = [service.ask("POST", "/svc/api/Register", entry) for entry in wishes]
+    async def register_all(service: Joined, bodies: list[dict[str, str]]) -> list[int]:
+        request = [service.ask("POST", "/svc/api/Register", entry) for entry in bodies]
         replies = await gatherResults([Deferred.fromCoroutine(entry) for entry in request])
         return sorted(status for status, _ in replies)
 

@@ -164,7 +164,7 @@ def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
 NO_MATCH_ID = """
 from svcserver.metagame.play.deploy_client import DeployClient
 plain = DeployClient.launch
-DeployClient.launch = lambda self, wish, match_id: plain(self, wish)
+DeployClient.launch = lambda self, request, match_id: plain(self, request)
 """
 
 

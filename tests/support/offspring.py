@@ -39,11 +39,11 @@ Ask = Callable[[dict[str, Any], Sequence[int]], dict[str, Any]]
 
 
 def ask(
-    wishes: socket.socket, request: dict[str, Any], descriptors: Sequence[int] = ()
+    connection: socket.socket, request: dict[str, Any], descriptors: Sequence[int] = ()
 ) -> dict[str, Any]:
     """Send one request to the forking process and return the reply."""
-    socket.send_fds(wishes, [json.dumps(request).encode()], descriptors)
-    reply: dict[str, Any] = json.loads(wishes.recv(MOST))
+    socket.send_fds(connection, [json.dumps(request).encode()], descriptors)
+    reply: dict[str, Any] = json.loads(connection.recv(MOST))
     return reply
 
 
@@ -144,13 +144,13 @@ def _keep_nothing() -> None:
     os.close(nothing)
 
 
-def _nurse(wishes: socket.socket) -> list[str]:
+def _nurse(connection: socket.socket) -> list[str]:
     """Fork once for each request; return the requested command line in each child.
 
     The nurse exits when the process that sends the requests closes its socket.
     """
     while True:
-        received, descriptors, _, _ = socket.recv_fds(wishes, MOST, HIGH)
+        received, descriptors, _, _ = socket.recv_fds(connection, MOST, HIGH)
         if not received:
             os._exit(0)
         request = json.loads(received)
@@ -164,11 +164,11 @@ def _nurse(wishes: socket.socket) -> list[str]:
                 os._exit(0)
             while os.getppid() == between:
                 os.sched_yield()
-            for entry in (wishes.detach(), messages, channel, *range(3)):
+            for entry in (connection.detach(), messages, channel, *range(3)):
                 os.close(entry)
             return become(request, descriptors)
         os.waitpid(between, 0)  # the child's parent is now the process that asked
-        wishes.send(json.dumps({"pid": int(os.read(messages, 32))}).encode())
+        connection.send(json.dumps({"pid": int(os.read(messages, 32))}).encode())
         for entry in (messages, channel, *descriptors):
             os.close(entry)
 

@@ -217,15 +217,15 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
             if run in ready:
                 _end_forked()
                 return None
-            wishes = ready[0]
-            if wishes is door:
+            connection = ready[0]
+            if connection is door:
                 with suppress(OSError):  # the worker has ended meanwhile
                     open_.append(door.accept()[0])
                 continue
-            answer, descriptors = _receive_request(wishes)
+            answer, descriptors = _receive_request(connection)
             if not answer:  # a worker has ended
-                open_.remove(wishes)
-                wishes.close()
+                open_.remove(connection)
+                connection.close()
                 continue
             try:
                 request = json.loads(answer)
@@ -239,7 +239,7 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
                 return request, descriptors
             for number in descriptors:
                 os.close(number)
-            _tell(wishes, reply)
+            _tell(connection, reply)
     finally:
         for entry in open_:
             entry.close()
@@ -274,17 +274,17 @@ def _end_forked() -> None:
     _forked.clear()
 
 
-def _receive_request(wishes: socket.socket) -> tuple[bytes, list[int]]:
+def _receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
     """Receive a request and its descriptors; return an empty request if the worker has ended."""
     with suppress(ConnectionError):
-        received, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
+        received, descriptors, _, _ = socket.recv_fds(connection, offspring.MOST, 2)
         return received, descriptors
     return b"", []
 
 
-def _tell(wishes: socket.socket, reply: dict[str, Any]) -> None:
+def _tell(connection: socket.socket, reply: dict[str, Any]) -> None:
     with suppress(ConnectionError):  # the worker has ended meanwhile
-        wishes.send(json.dumps(reply).encode())
+        connection.send(json.dumps(reply).encode())
 
 
 if __name__ == "__main__":

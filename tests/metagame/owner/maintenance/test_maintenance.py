@@ -95,7 +95,7 @@ class MaintenanceTests(SynchronousTestCase):
             self.game.clock.advance(1)
             self.clock.advance(1)
 
-    def wished(self) -> str | None:
+    def requested_action(self) -> str | None:
         return stack_request.take(self.folder, self.game.clock.seconds())
 
     @proves("POST DashboardDrain", "GET DashboardDrain")
@@ -120,18 +120,18 @@ class MaintenanceTests(SynchronousTestCase):
         self.deploy.kinds = ["city", "hunt"]
         self.assertEqual(self.switch(Then="restart").status, 200)
         self.wait(60)
-        self.assertIsNone(self.wished())
+        self.assertIsNone(self.requested_action())
         self.deploy.kinds = None  # no answer: the number of hunts is unknown
         self.wait(60)
-        self.assertIsNone(self.wished())
+        self.assertIsNone(self.requested_action())
         self.deploy.kinds = ["city"]
         self.wait(int(EMPTY_S) - 1)
-        self.assertIsNone(self.wished())
+        self.assertIsNone(self.requested_action())
         self.wait(4)
         self.assertEqual(self.standing()["drain"]["then"], "restarting")
-        self.assertEqual(self.wished(), "restart")
+        self.assertEqual(self.requested_action(), "restart")
         self.wait(60)
-        self.assertIsNone(self.wished())
+        self.assertIsNone(self.requested_action())
 
     @proves("maintenance mode: once the server is empty the stack stops or restarts")
     def test_no_hunt_begins_until_the_stack_has_acted(self) -> None:
@@ -145,7 +145,7 @@ class MaintenanceTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json["error"]), (409, "acting"))
         died = self.again()  # it dies before the stack has read the request
         self.assertEqual(self.joins(died, ann.token), 400)
-        self.assertEqual(self.wished(), "restart")
+        self.assertEqual(self.requested_action(), "restart")
         fresh = self.again()
         self.assertIsNone(fresh.browse("GET", PATH, key=self.olga.key).json["drain"])
         self.assertEqual(self.joins(fresh, ann.token), 200)
@@ -218,9 +218,9 @@ class MaintenanceTests(SynchronousTestCase):
         watch.startService()
         self.addCleanup(watch.stopService)
         self.wait(30)
-        self.assertEqual(self.wished(), "restart")
+        self.assertEqual(self.requested_action(), "restart")
         second.advance(2)
-        self.assertIsNone(self.wished())
+        self.assertIsNone(self.requested_action())
         self.assertEqual(self.standing()["drain"]["then"], "restarting")
 
     def test_a_stop_set_to_wait_comes_when_nobody_is_online(self) -> None:
@@ -230,9 +230,9 @@ class MaintenanceTests(SynchronousTestCase):
         self.game.browse("POST", "/heartbeat", json=beat, token=ann.token)
         self.switch(Then="stop", Until="nobody")
         self.wait(60)
-        self.assertIsNone(self.wished())
+        self.assertIsNone(self.requested_action())
         self.wait(60)  # the last heartbeat counts for 90 s
-        self.assertEqual(self.wished(), "stop")
+        self.assertEqual(self.requested_action(), "stop")
 
     def test_ending_maintenance_mode_in_time_cancels_the_restart(self) -> None:
         self.stack_runs()
@@ -240,7 +240,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.wait(5)
         self.switch(on=False)
         self.wait(60)
-        self.assertIsNone(self.wished())
+        self.assertIsNone(self.requested_action())
 
     def test_without_a_stack_stop_and_restart_are_refused(self) -> None:
         page = self.switch(Then="restart")

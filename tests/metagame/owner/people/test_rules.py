@@ -25,8 +25,8 @@ class PeopleTests(SynchronousTestCase):
             self.assertEqual(wire.show_list(accounts, {}, 0)["nextOffset"], following)
 
     def test_a_reason_may_be_left_out(self) -> None:
-        wishes = wire.AccountRequest("Ann"), wire.MergeRequest("Ann", "Bob")
-        self.assertEqual([request.reason for request in wishes], ["", ""])
+        requests = wire.AccountRequest("Ann"), wire.MergeRequest("Ann", "Bob")
+        self.assertEqual([request.reason for request in requests], ["", ""])
 
     def test_only_existing_notes_move_to_a_different_account(self) -> None:
         rules.check_merge(ANN, BOB)
