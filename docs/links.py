@@ -11,7 +11,7 @@ from pathlib import Path
 from sphinx.cmd.build import build_main
 
 DOCS = Path(__file__).parent
-ASKED = "www.python.org"  # one of the hosts that the pages link to
+PROBE_HOST = "www.python.org"  # one of the hosts that the pages link to
 # each with its use; external pages vanish, so they are opened if there is a network
 KNOWN = {
     "https://age-encryption.org": "the form of encrypted backups, which other programs read, too",
@@ -27,9 +27,11 @@ def main() -> int:
         print(f"Unknown links: {sorted(unknown)}. Add each with its use to docs/links.py.")
         return 1
     try:
-        socket.getaddrinfo(ASKED, 443)
+        socket.getaddrinfo(PROBE_HOST, 443)
     except OSError:
-        print(f"There is no network ({ASKED} was not resolved), so these links are NOT checked:")
+        print(
+            f"There is no network ({PROBE_HOST} was not resolved), so these links are NOT checked:"
+        )
         print("\n".join(f"  {link}: {use}" for link, use in KNOWN.items()))
         return 0
     return build_main(["-q", "-b", "linkcheck", str(DOCS), str(DOCS / "_build" / "links")])

@@ -59,7 +59,7 @@ KINDS = (  # landing pages, pictures, code blocks, drawings, tables, charts, sea
     "reference/benchmarks.html",
     "search.html",
 )
-SOUGHT, FOUND = "passphrase", "owners/backup.html"
+SEARCH_TERM, EXPECTED_PAGE = "passphrase", "owners/backup.html"
 
 
 def main() -> int:
@@ -143,12 +143,12 @@ def searched(page: Page) -> Iterator[str]:
     """Yield a fault if a search from the first page does not find the page it looks for."""
     page.goto((BUILT / "index.html").as_uri())
     box = page.get_by_role("textbox", name="Search")
-    box.fill(SOUGHT)
+    box.fill(SEARCH_TERM)
     box.press("Enter")
     page.wait_for_selector("#search-results .search-summary:has-text('found')")
     result = page.eval_on_selector_all("#search-results a", "(all) => all.map((one) => one.href)")
-    if not any(FOUND in item for item in result):
-        yield f"the search for {SOUGHT} does not find {FOUND}, but {result}"
+    if not any(EXPECTED_PAGE in item for item in result):
+        yield f"the search for {SEARCH_TERM} does not find {EXPECTED_PAGE}, but {result}"
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ IDENTIFIERS = frozenset(
         "seen",
         "told",
         "wish",
+        "wishes",
     }
 )
 LONGEST = 35  # words of a sentence in the documentation
@@ -80,6 +81,7 @@ def bindings(scope: ast.AST) -> Iterator[tuple[str, int]]:
             case (
                 ast.FunctionDef(name=name)
                 | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
                 | ast.Name(id=name, ctx=ast.Store())
                 | ast.arg(arg=name)
                 | ast.Attribute(attr=name, ctx=ast.Store())
@@ -106,7 +108,7 @@ def code_faults(path: Path) -> Iterator[Fault]:
             if re.match(rf"({'|'.join(sorted(FIRST_WORDS))})\b", summary):
                 yield Fault(place, line, f"the docstring begins with {summary.split()[0]}")
         for name, at in bindings(scope):
-            if name.lstrip("_") in IDENTIFIERS:
+            if name.lstrip("_").lower() in IDENTIFIERS:
                 yield Fault(f"{place}.{name}", at, f"{name} says nothing: name the thing")
 
 

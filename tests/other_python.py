@@ -20,7 +20,7 @@ from tests.support.registries import loaded
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".venv" / "other"
-OTHER = FOLDER / "bin" / "python"
+INTERPRETER = FOLDER / "bin" / "python"
 LOCKS = ("build.lock", "run.lock")
 OLDEST, NEWEST = 11, 14  # of Python 3
 LONGEST_S = 900.0
@@ -51,7 +51,7 @@ def candidates() -> Iterator[str]:
 def main() -> int:
     """Create the environment, as the module describes."""
     ours = "{}.{}".format(*sys.version_info[:2])
-    if OTHER.exists():
+    if INTERPRETER.exists():
         return 0
     for python in candidates():
         version = version_of(python)
@@ -67,7 +67,7 @@ def install(python: str, version: str) -> int:
         f"installing the pinned dependencies for Python {version} into {FOLDER} (once)", flush=True
     )
     locks = [word for lock in LOCKS for word in ("-r", str(ROOT / "requirements" / lock))]
-    pip = [str(OTHER), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    pip = [str(INTERPRETER), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     made = subprocess.run([python, "-m", "venv", str(FOLDER)], check=False).returncode
     try:
         if not made:

@@ -4,7 +4,7 @@ If a database transaction decides whether an event happens, count the event befo
 and undo this afterwards if there was no event. So two concurrent requests cannot both be the last
 event that the limit allows:
 
-    async with ASKED.place(board, account) as place:
+    async with REQUESTS_SENT.place(board, account) as place:
         place.used = await request(allowed=place.free)
 """
 

@@ -74,7 +74,10 @@ class Steps(Protocol):
     def ended(self) -> None: ...
 
 
-_ASKED = ((SessionStage.TRIED, SessionStage.ASKING), (SessionStage.BOUND, SessionStage.WAITING))
+_LOOKUP_STAGES = (
+    (SessionStage.TRIED, SessionStage.ASKING),
+    (SessionStage.BOUND, SessionStage.WAITING),
+)
 WAYS = (
     (SessionStage.NEW, Steps.opened, SessionStage.OPENED),
     (SessionStage.OPENED, Steps.opened, SessionStage.OPENED),
@@ -84,8 +87,8 @@ WAYS = (
     (SessionStage.KNOWN, Steps.opened, SessionStage.KNOWN),
     (SessionStage.KNOWN, Steps.bound, SessionStage.BOUND),
     (SessionStage.BOUND, Steps.opened, SessionStage.BOUND),
-    *((before, Steps.asked, after) for before, after in _ASKED),
-    *((after, Steps.answered, before) for before, after in _ASKED),
+    *((before, Steps.asked, after) for before, after in _LOOKUP_STAGES),
+    *((after, Steps.answered, before) for before, after in _LOOKUP_STAGES),
     *(
         (stage, Steps.ended, SessionStage.ENDED)
         for stage in SessionStage

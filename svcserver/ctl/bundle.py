@@ -38,7 +38,7 @@ from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.recent import RECENT
-from svcserver.kernel.redaction import OTHER, redact
+from svcserver.kernel.redaction import REDACTED, redact
 from svcserver.kernel.settings import variables
 from svcserver.metagame.owner.settings.store import SqlSettings
 from svcserver.stack.service import StackSettings
@@ -129,7 +129,7 @@ def shown(host: Host, name: str) -> Iterator[str]:
         return
     for variable, text in values.items():
         hidden = variable not in known or is_secret(name, variable)
-        yield f"{variable}={OTHER if hidden and text else without_user(text)}"
+        yield f"{variable}={REDACTED if hidden and text else without_user(text)}"
 
 
 def shapes_of(name: str) -> tuple[type[Any], ...]:
@@ -201,13 +201,13 @@ def password_of(url: str) -> str:
 def without_user(url: str) -> str:
     """Return the URL with its user name and password masked."""
     scheme, _, rest = url.partition("://")
-    return f"{scheme}://{OTHER}@{rest.rpartition('@')[2]}" if "@" in rest else url
+    return f"{scheme}://{REDACTED}@{rest.rpartition('@')[2]}" if "@" in rest else url
 
 
 def without(text: str, known: list[str]) -> str:
     """Return ``text`` without the ``known`` secrets and other strings that look like secrets."""
     for secret in known:
-        text = text.replace(secret, OTHER)
+        text = text.replace(secret, REDACTED)
     return redact(text)
 
 

@@ -22,7 +22,7 @@ from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 
 PROGRAMS = ("pg_dump", "pg_restore", "psql")
 TRIES = 3  # a running metagame may cause a deadlock
-_LOST = 2  # psql's status when its connection has ended
+_CONNECTION_ENDED = 2  # psql's status when its connection has ended
 _END_S = 5.0  # time for psql to cancel its statement
 # lines of pg_restore --list
 _OF_A_HOST = re.compile(r"(?m)^\d+; .* TABLE DATA \S+ accounts ")
@@ -223,7 +223,7 @@ def _replace(source: Path, url: URL, wanted: str) -> None:
             except STOPPED:
                 _end("the restore was stopped", so_far)
         if done:
-            _failed("psql", errors, done, so_far if done == _LOST else _AS_IT_WAS)
+            _failed("psql", errors, done, so_far if done == _CONNECTION_ENDED else _AS_IT_WAS)
         if status:
             _failed("pg_restore", read_errors, status, _AS_IT_WAS)
 

@@ -15,7 +15,7 @@ from svcserver.kernel.times import iso
 
 log = Logger()
 
-KEPT = 200  # launches
+MAX_LAUNCHES = 200  # launches
 MAX_BYTES = 256 * 1024  # of a file; one entry has about 500
 MOST_MATCHES = 16_384  # more matches than end while a launch may be repeated
 MATCHES_BYTES = MOST_MATCHES * 37
@@ -48,11 +48,11 @@ ALIKE = ("id", "kind", "map", "how", "reason")  # equal in repeated entries
 
 @define
 class LaunchHistory:
-    """The last ``KEPT`` launches, which are also stored in a file."""
+    """The last ``MAX_LAUNCHES`` launches, which are also stored in a file."""
 
     path: Path | None = None
     count: int = field(default=0, init=False)  # changes whenever the list does
-    _launches: deque[PastLaunch] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+    _launches: deque[PastLaunch] = field(factory=lambda: deque(maxlen=MAX_LAUNCHES), init=False)
     _file: Bounded | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -152,7 +152,7 @@ def _lines(path: Path, most: int) -> list[bytes]:
 
 def _load(path: Path) -> list[PastLaunch]:
     launches = []
-    for line in _lines(path, MAX_BYTES)[-KEPT - 1 :]:
+    for line in _lines(path, MAX_BYTES)[-MAX_LAUNCHES - 1 :]:
         try:
             entry = json.parse(line)
         except ValueError:  # a line cut off by a crash, or the empty last line

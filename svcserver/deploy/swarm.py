@@ -62,7 +62,7 @@ KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces th
 MOST_PROCESSES = 4096  # with threads, of a container; a game under Wine has about a hundred
 RESERVED_CORES = 0.25  # part of the limit
 MB = 1024 * 1024
-LOST = "its machine is lost"
+MACHINE_LOST = "its machine is lost"
 LONGEST_ERROR = 300
 LONGEST_NAME = 64
 FAILED = frozenset(("complete", "failed", "rejected"))  # ended by themselves
@@ -220,8 +220,8 @@ def observe(kind: GameServerKind, tasks: Iterable[Task], machines: Machines) -> 
     newest = ordered[-1]
     if machines.has_lost(newest.node) and newest.state not in ENDED:
         if kind in PERSISTENT:
-            return Observation(State.STARTING, error=LOST)
-        return Observation(State.ENDED, newest.node, 0, LOST)
+            return Observation(State.STARTING, error=MACHINE_LOST)
+        return Observation(State.ENDED, newest.node, 0, MACHINE_LOST)
     if newest.state in ENDED:
         return Observation(State.ENDED, newest.node, newest.code, newest.error)
     if newest.state == "running":

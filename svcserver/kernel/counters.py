@@ -10,7 +10,7 @@ from enum import StrEnum
 from attrs import define, field, frozen
 
 MOST_REASONS = 64  # reasons per kind; a reason never comes from a client
-OTHER = "other"  # counts all reasons beyond MOST_REASONS
+OVERFLOW = "other"  # counts all reasons beyond MOST_REASONS
 
 
 class Counted(StrEnum):
@@ -66,7 +66,7 @@ class Counters:
     def add(self, kind: Counted, reason: str = "", times: int = 1) -> None:
         counts = self._counts[kind]
         if reason not in counts and len(counts) >= MOST_REASONS:
-            reason = OTHER
+            reason = OVERFLOW
         counts[reason] = counts.get(reason, 0) + times
 
     def watch(self, kind: Counted, reason: str, read: Callable[[], int]) -> None:

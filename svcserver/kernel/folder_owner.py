@@ -14,7 +14,7 @@ from attrs import frozen
 
 from svcserver.kernel.rights import keep_over_change_of_user, reduce_rights
 
-_KEPT = (10, 12)  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN
+_CAPABILITIES = (10, 12)  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN
 
 
 class ForeignFolder(Exception):
@@ -51,7 +51,7 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
     if owner.st_uid == 0:
         return None
     try:
-        name = _become(owner.st_uid, owner.st_gid, _KEPT if keep_rights else ())
+        name = _become(owner.st_uid, owner.st_gid, _CAPABILITIES if keep_rights else ())
     except OSError as error:
         raise ForeignFolder(
             f"root cannot become the user who owns {folder}: {error.strerror}; "

@@ -12,7 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 LONGEST = 400  # characters of a target or user agent in a log line
-TOKEN, KEY, OTHER = "<token>", "<key>", "<redacted>"
+TOKEN, KEY, REDACTED = "<token>", "<key>", "<redacted>"
 _SCAN = 4 * LONGEST  # bytes of a target that are searched; only these can be shown
 _SHORT = 128  # bytes of a target whose redacted form is cached
 _MIN_HEADER = 10  # characters of the first part of a token without a third part
@@ -46,9 +46,9 @@ def redact(text: str) -> str:
     if "UUK" in text:
         text = _ACCOUNT_KEY.sub(KEY, text)
     if len(text) >= 40:
-        text = _LONG_HEX.sub(OTHER, text)
+        text = _LONG_HEX.sub(REDACTED, text)
     if text.count("-") >= 2:
-        text = _INVITE.sub(OTHER, text)
+        text = _INVITE.sub(REDACTED, text)
     return text
 
 
@@ -106,19 +106,19 @@ def _without_path_secret(path: str) -> str:
     """
     plain = unquote(path, encoding="latin-1") if "%" in path else path
     match = _SECRET_PATH.search(plain)
-    return path if match is None else plain[: match.end()] + OTHER
+    return path if match is None else plain[: match.end()] + REDACTED
 
 
 def _strict(text: str) -> str:
     text = redact(text)
     if len(text) >= 32:
-        text = _RUN.sub(_unless_plain, _HEX.sub(OTHER, text))
+        text = _RUN.sub(_unless_plain, _HEX.sub(REDACTED, text))
     return text
 
 
 def _parameter(part: str) -> str:
     name, equals, _ = part.partition("=")
-    return f"{name}={OTHER}" if equals and _is_sensitive(name) else part
+    return f"{name}={REDACTED}" if equals and _is_sensitive(name) else part
 
 
 def _is_sensitive(name: str) -> bool:
@@ -155,4 +155,4 @@ def _unless_plain(match: re.Match[str]) -> str:
         return text
     classes = (str.isdigit, str.islower, str.isupper)
     mixed = sum(any(kind(char) for char in text) for kind in classes) >= 2
-    return OTHER if mixed else text
+    return REDACTED if mixed else text

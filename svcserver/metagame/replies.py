@@ -10,7 +10,9 @@ from svcserver.metagame.refusal_wire import CodedRefusal, WordedRefusal
 from svcserver.web.refusals import worded_as
 from svcserver.web.routes import Answer
 
-LOST = Answer(502, {"error": "bad_gateway"})  # as the gateway words it: the outcome is unknown
+OUTCOME_UNKNOWN = Answer(
+    502, {"error": "bad_gateway"}
+)  # as the gateway words it: the outcome is unknown
 BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON"})
 
 

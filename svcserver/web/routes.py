@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 from typing_extensions import TypeVar
 
 from svcserver.kernel.json import Json
-from svcserver.kernel.redaction import OTHER, redact_bytes
+from svcserver.kernel.redaction import REDACTED, redact_bytes
 from svcserver.kernel.refusals import Refusal
 from svcserver.web.request import HttpRequest
 
@@ -139,7 +139,7 @@ def logged_path(path: bytes, row: WebRow | None = None) -> str:
     hidden = {f"<{name}>" for name in row.secret_path}
     pattern = [segment for segment in row.path.split("/") if segment]
     sent = [segment for segment in path.decode("latin-1").split("/") if segment]
-    segments = [OTHER if p in hidden else s for p, s in zip(pattern, sent, strict=False)]
+    segments = [REDACTED if p in hidden else s for p, s in zip(pattern, sent, strict=False)]
     return redact_bytes(("/" + "/".join(segments)).encode("latin-1"))
 
 

@@ -30,7 +30,7 @@ from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.feature import Online
-from svcserver.metagame.social.friends.acts import ASKED
+from svcserver.metagame.social.friends.acts import REQUESTS_SENT
 from svcserver.metagame.social.guilds.store import Founders
 from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.rules import SILENT_S
@@ -220,7 +220,7 @@ class Everybody:
         return set()
 
 
-WISHES = (
+LAUNCH_REQUESTS = (
     LaunchRequest("ISLAND", "", "A"),
     LaunchRequest("ISLAND", "", "B"),
     LaunchRequest("CITY", "", ""),
@@ -292,7 +292,7 @@ class Lane:
     async def _hunt(self, me: str, peer: str) -> None:
         match self.dice.randrange(8):
             case 0 | 1 | 2:
-                await self._play.join(me, self.dice.choice(WISHES))
+                await self._play.join(me, self.dice.choice(LAUNCH_REQUESTS))
             case 3 | 4:
                 await self._play.poll(me)
             case 5:
@@ -308,7 +308,7 @@ class Lane:
         board = self.board
         match self.dice.randrange(5):
             case 0:
-                async with ASKED.place(board, me) as place:
+                async with REQUESTS_SENT.place(board, me) as place:
                     place.used = place.free and self.dice.random() < 0.7
             case 1:
                 quota = self.dice.choice((NEW_KEYS, PASSPORT_READS))

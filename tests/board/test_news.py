@@ -314,7 +314,7 @@ class AwayTests(Base):
 class AnewTests(Base):
     """The engine restarts without data after messages 8 and 9 of its previous run have arrived."""
 
-    OTHER = b"0 life 2.2"
+    NEW_LIFE = b"0 life 2.2"
 
     def setUp(self) -> None:
         super().setUp()
@@ -325,9 +325,9 @@ class AnewTests(Base):
 
     def rejoin(self, *messages: bytes) -> None:
         """Subscribe to the restarted engine, whose list holds these messages."""
-        self.engine.life = self.OTHER if messages else None
+        self.engine.life = self.NEW_LIFE if messages else None
         self.engine.joined()
-        self.engine.reads.pop().callback([self.OTHER, *messages] if messages else [])
+        self.engine.reads.pop().callback([self.NEW_LIFE, *messages] if messages else [])
 
     def test_all_news_of_the_new_life_is_delivered(self) -> None:
         self.rejoin(message(1), message(2))
@@ -342,14 +342,14 @@ class AnewTests(Base):
 
     def test_a_long_new_life_is_read_from_its_start(self) -> None:
         messages = [message(number) for number in range(1, 100)]
-        self.engine.life = self.OTHER
+        self.engine.life = self.NEW_LIFE
         self.engine.joined()
         self.engine.reads.pop().callback(messages[-64:])
-        self.engine.reads.pop().callback([self.OTHER, *messages])
+        self.engine.reads.pop().callback([self.NEW_LIFE, *messages])
         self.assertEqual(self.received, [str(number) for number in range(1, 100)])
 
     def test_a_new_life_without_its_start_is_reported_as_missed(self) -> None:
-        self.engine.life = self.OTHER
+        self.engine.life = self.NEW_LIFE
         self.join(8, 9, 10)
         self.expect("", missed=1)
         self.arrive(11)
@@ -364,7 +364,7 @@ class AnewTests(Base):
     def test_a_new_life_without_news_is_delivered_from_its_start(self) -> None:
         self.rejoin()
         self.expect("", missed=1)
-        self.engine.pushed(self.feed.channel, self.OTHER)
+        self.engine.pushed(self.feed.channel, self.NEW_LIFE)
         self.arrive(1)
         self.expect("1", missed=1)
 
@@ -376,18 +376,18 @@ class AnewTests(Base):
 
     def test_a_received_name_of_a_life_is_remembered(self) -> None:
         self.rejoin()
-        self.engine.pushed(self.feed.channel, self.OTHER)
+        self.engine.pushed(self.feed.channel, self.NEW_LIFE)
         self.arrive(1, 2)
         self.engine.left()
         self.rejoin(message(1), message(2), message(3))
         self.expect("1 2 3", missed=1)
 
     def test_news_received_with_its_name_is_delivered_once(self) -> None:
-        self.engine.life = self.OTHER
+        self.engine.life = self.NEW_LIFE
         self.engine.joined()
-        self.engine.pushed(self.feed.channel, self.OTHER)
+        self.engine.pushed(self.feed.channel, self.NEW_LIFE)
         self.arrive(1, 2)
-        self.engine.reads.pop().callback([self.OTHER, message(1)])
+        self.engine.reads.pop().callback([self.NEW_LIFE, message(1)])
         self.expect("1 2", missed=1)
 
     def test_news_pushed_before_the_rejoin_is_delivered_once(self) -> None:
@@ -399,13 +399,13 @@ class AnewTests(Base):
         self.engine.joined()
         waiting = Deferred.fromCoroutine(self.feed.delivered(1))
         self.assertNoResult(waiting)
-        self.engine.life = self.OTHER
+        self.engine.life = self.NEW_LIFE
         self.read_anew(message(1))
         self.successResultOf(waiting)
         self.expect("1", missed=1)
 
     def read_anew(self, *messages: bytes) -> None:
-        self.engine.reads.pop().callback([self.OTHER, *messages])
+        self.engine.reads.pop().callback([self.NEW_LIFE, *messages])
 
     def test_after_a_failed_read_a_new_life_is_unknown(self) -> None:
         self.engine.away = True

@@ -15,7 +15,7 @@ from svcserver.chat.names import (
 from tests.support.proves import proves
 
 ME = "UID-00000000-0000-4000-8000-000000000001"
-OTHER = "UID-00000000-0000-4000-8000-000000000002"
+ANOTHER_ACCOUNT = "UID-00000000-0000-4000-8000-000000000002"
 RESOURCE = "V2:Word:WIN::0123456789abcdef0123456789abcdef"
 
 
@@ -37,7 +37,11 @@ class NicknameTests(SynchronousTestCase):
 
     @proves("chat: Join refusal: nickname")
     def test_a_nickname_of_another_account_is_refused_as_nick_account(self) -> None:
-        for nick in ("Alpha", f"Alpha:{OTHER}:{RESOURCE}", f"{OTHER}:{ME}:{RESOURCE}"):
+        for nick in (
+            "Alpha",
+            f"Alpha:{ANOTHER_ACCOUNT}:{RESOURCE}",
+            f"{ANOTHER_ACCOUNT}:{ME}:{RESOURCE}",
+        ):
             self.assertEqual(fault(nick), "nick-account")
 
     @proves("chat: Join refusal: nickname")

@@ -16,7 +16,7 @@ from svcserver.ctl.output import Failed
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
-SAID = {"drain": None, "hunts": 0, "playersOnline": 0}
+STATUS = {"drain": None, "hunts": 0, "playersOnline": 0}
 OFF = ("drain", "off", "--reason", "it is in")
 
 
@@ -49,7 +49,7 @@ class DrainOffTests(HostCase):
                 raise NobodyListens("the metagame does not answer")
             if otherwise is not None:
                 raise otherwise
-            return SAID
+            return STATUS
 
         self.patch(Owner, "post", act)
 
@@ -57,7 +57,7 @@ class DrainOffTests(HostCase):
     def test_a_metagame_that_starts_is_waited_for(self) -> None:
         self.answers(3)
         ran = self.ctl(*OFF, "--json")
-        self.assertEqual((ran.status, ran.data, self.now), (0, SAID, 1000 + 3 * TRY_S))
+        self.assertEqual((ran.status, ran.data, self.now), (0, STATUS, 1000 + 3 * TRY_S))
         self.assertIn("does not answer yet; waiting up to 60 s", ran.line)
         self.assertEqual(self.requests, [("DashboardDrain", {"On": False}, "it is in")] * 4)
 

@@ -43,7 +43,7 @@ _C = THINGS.c
 ADD = insert(THINGS)
 GIVE = insert(THINGS).returning(_C.id)
 ALL = select(_C.id, _C.name, _C.data, _C.size, _C.good).order_by(_C.id)
-ONE = select(_C.name, _C.good).where(_C.id == bindparam("wanted"))
+BY_ID = select(_C.name, _C.good).where(_C.id == bindparam("wanted"))
 SOME = select(_C.id).where(_C.id.in_(bindparam("ids", expanding=True)))
 FIXED = select(_C.id).where(_C.name == "a", _C.id < bindparam("below", 100))
 COUNT = select(func.count()).select_from(THINGS)
@@ -80,13 +80,13 @@ class DirectTests(SynchronousTestCase):
         self.assertEqual((ours[0].name, ours[0].data), ("a", b"\0x"))
 
     def test_results_can_be_read_as_first_one_scalar_or_all(self) -> None:
-        self.assertIsNone(self.planned(ONE, wanted=1).first())
-        self.assertIsNone(self.planned(ONE, wanted=1).scalar())
+        self.assertIsNone(self.planned(BY_ID, wanted=1).first())
+        self.assertIsNone(self.planned(BY_ID, wanted=1).scalar())
         with self.assertRaises(NoResultFound):
-            self.planned(ONE, wanted=1).one()
+            self.planned(BY_ID, wanted=1).one()
         self.assertEqual(self.planned(GIVE, **row("a")).scalar_one(), 1)
         self.assertEqual(self.planned(GIVE, **row("a")).scalar_one(), 2)
-        self.assertEqual(self.planned(ONE, wanted=1).first(), ("a", True))
+        self.assertEqual(self.planned(BY_ID, wanted=1).first(), ("a", True))
         self.assertEqual(self.planned(ALL).scalars().all(), [1, 2])
         self.assertEqual([row.id for row in self.planned(ALL)], [1, 2])
         self.assertEqual(self.planned(COUNT).scalar(), 2)
@@ -98,7 +98,7 @@ class DirectTests(SynchronousTestCase):
         self.assertEqual(self.planned(FIXED).scalars().all(), [1])
         self.assertEqual(self.planned(FIXED, below=1).scalars().all(), [])
         with self.assertRaises(StatementError):
-            self.planned(ONE)
+            self.planned(BY_ID)
 
     def test_updates_and_deletes_return_their_rowcount(self) -> None:
         self.planned(ADD, **row("a"))

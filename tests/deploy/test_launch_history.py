@@ -14,9 +14,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.deploy.family import ProcessInfo
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.launch_history import (
-    KEPT,
     MATCHES_BYTES,
     MAX_BYTES,
+    MAX_LAUNCHES,
     MOST_MATCHES,
     EndedMatches,
     LaunchHistory,
@@ -112,13 +112,13 @@ class LaunchHistoryTests(SupervisorCase):
 
     def test_the_history_is_bounded_and_survives_damage(self) -> None:
         hunt = self.successResultOf(self.ask(self.supervisor, HUNT))
-        for number in range(3 * KEPT):
+        for number in range(3 * MAX_LAUNCHES):
             self.supervisor.history.ended(hunt, number, f"code {number}", "x" * 9_000)
-        self.assertEqual(len(self.shown()), KEPT)
+        self.assertEqual(len(self.shown()), MAX_LAUNCHES)
         self.assertLess(self.path.stat().st_size, 2 * MAX_BYTES)
         with self.path.open("ab") as file:
             file.write(b'{"id": 1}\n[1]\n{torn\n\xff\n')
-        self.assertGreater(len(LaunchHistory(self.path).newest()), KEPT - 9)
+        self.assertGreater(len(LaunchHistory(self.path).newest()), MAX_LAUNCHES - 9)
 
 
 class UsageMeterTests(SynchronousTestCase):

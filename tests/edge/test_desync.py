@@ -72,13 +72,13 @@ def arrives_through_stock(case: Case) -> bool:
     reactor = MemoryReactorClock()
     requests: list[Request] = []
 
-    class Kept(Request):
+    class RecordedRequest(Request):
         def __init__(self, *args: Any, **how: Any) -> None:
             super().__init__(*args, **how)
             requests.append(self)
 
     root = ReverseProxyResource("127.0.0.1", 80, b"", reactor)
-    site = Site(root, requestFactory=Kept, reactor=reactor)
+    site = Site(root, requestFactory=RecordedRequest, reactor=reactor)
     channel: Any = site.buildProtocol(None)
     wire = Wire(channel)
     channel.makeConnection(wire)

@@ -23,7 +23,7 @@ from svcserver.edge.tls import TlsFactory, server_context
 CONTEXT = server_context(make_pair(["localhost"]))
 
 
-class Heard(Protocol):
+class Receiver(Protocol):
     """A protocol that stores received bytes and answers nothing."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Session:
     """A client and the gateway's side of its connection, in memory."""
 
     def __init__(self, *, usable: bool = True) -> None:
-        factory = TlsFactory(CONTEXT, Factory.forProtocol(Heard), lambda _: True, Clock())
+        factory = TlsFactory(CONTEXT, Factory.forProtocol(Receiver), lambda _: True, Clock())
         factory.protocol = serving(usable)
         self.server: Any = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 4444))
         self.wire = StringTransport()

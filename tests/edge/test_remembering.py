@@ -14,8 +14,8 @@ from svcserver.http import heads
 from svcserver.http.heads import LONGEST, Fault, HeadCache, read_request, read_response
 from svcserver.web.request import ParsedHead
 
-ASKED = b"GET /party HTTP/1.1\r\nHost: x\r\nExpect-More: 1\r\nCookie: a\r\n\r\n"
-ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
+REQUEST = b"GET /party HTTP/1.1\r\nHost: x\r\nExpect-More: 1\r\nCookie: a\r\n\r\n"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
 
 
 @frozen
@@ -143,24 +143,27 @@ class BoundTests(SynchronousTestCase):
 
 class RememberingTests(SynchronousTestCase):
     def test_equal_header_fields_are_parsed_once(self) -> None:
-        first, again = read_request(ASKED), read_request(copy(ASKED).replace(b"party", b"guild"))
+        first, again = (
+            read_request(REQUEST),
+            read_request(copy(REQUEST).replace(b"party", b"guild")),
+        )
         self.assertEqual((first.target, again.target), (b"/party", b"/guild"))
         self.assertIs(first.headers, again.headers)
-        self.assertIs(read_response(ANSWERED, b"GET"), read_response(copy(ANSWERED), b"POST"))
+        self.assertIs(read_response(RESPONSE, b"GET"), read_response(copy(RESPONSE), b"POST"))
 
     def test_a_head_that_differs_by_one_byte_is_parsed_again(self) -> None:
-        second = ASKED.replace(b"/party", b"/party2")
+        second = REQUEST.replace(b"/party", b"/party2")
         self.assertEqual(read_request(second).target, b"/party2")
-        self.assertEqual(read_request(ASKED).target, b"/party")
+        self.assertEqual(read_request(REQUEST).target, b"/party")
 
     def test_a_cached_get_response_does_not_give_head_a_body(self) -> None:
         for method, length in ((b"GET", 2), (b"HEAD", 0), (b"GET", 2), (b"HEAD", 0)):
-            self.assertEqual(read_response(copy(ANSWERED), method).length, length)
+            self.assertEqual(read_response(copy(RESPONSE), method).length, length)
 
     def test_long_heads_are_not_kept(self) -> None:
-        long = ASKED[:-2] + b"X: " + b"y" * 3_000 + b"\r\n\r\n"
+        long = REQUEST[:-2] + b"X: " + b"y" * 3_000 + b"\r\n\r\n"
         self.assertIsNot(read_request(long).headers, read_request(copy(long)).headers)
-        answer = ANSWERED[:-2] + b"X: " + b"y" * 3_000 + b"\r\n\r\n"
+        answer = RESPONSE[:-2] + b"X: " + b"y" * 3_000 + b"\r\n\r\n"
         self.assertIsNot(read_response(answer, b"GET"), read_response(copy(answer), b"GET"))
 
     def test_an_invalid_head_is_refused_each_time(self) -> None:
@@ -168,7 +171,7 @@ class RememberingTests(SynchronousTestCase):
             self.assertRaises(Fault, read_request, b"GET / HTTP/1.1\r\n\r\n")
 
     def test_a_field_that_one_service_drops_another_passes_on(self) -> None:
-        head, answer = read_request(ASKED), read_response(ANSWERED, b"GET")
+        head, answer = read_request(REQUEST), read_response(RESPONSE, b"GET")
         strict: Any = Dropping(frozenset([b"cookie"]), frozenset([b"x-powered-by"]))
         mild: Any = Dropping()
         for _ in range(2):
@@ -178,7 +181,7 @@ class RememberingTests(SynchronousTestCase):
             self.assertIn(b"X-Powered-By: y\r\n", _render_head(answer, mild))
 
     def test_added_fields_belong_to_one_request(self) -> None:
-        head = read_request(ASKED)
+        head = read_request(REQUEST)
         policy: Any = Dropping()
         for peer in (b"X-Forwarded-For: 1.1.1.1\r\n", b"X-Forwarded-For: 2.2.2.2\r\n"):
             sent = request_head(head, forward(peer), policy)

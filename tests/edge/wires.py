@@ -97,7 +97,7 @@ class Wire(StringTransport):
 
 
 @define
-class Seen:
+class ParsedRequest:
     """A request as llhttp parsed it at the upstream."""
 
     method: bytes = b""
@@ -116,11 +116,11 @@ class Reader:
     """A parser of the bytes that reach an upstream."""
 
     def __init__(self) -> None:
-        self.requests: list[Seen] = []
+        self.requests: list[ParsedRequest] = []
         self.parser = httptools.HttpRequestParser(self)
 
     def on_message_begin(self) -> None:
-        self.requests.append(Seen())
+        self.requests.append(ParsedRequest())
 
     def on_url(self, url: bytes) -> None:
         self.requests[-1].target += url
@@ -196,7 +196,7 @@ class Upstream:
         self.readers.append(Reader())
         return succeed(connection)
 
-    def take_requests(self) -> list[Seen]:
+    def take_requests(self) -> list[ParsedRequest]:
         """Return every request so far, on all connections."""
         for wire, reader in zip(self.wires, self.readers, strict=True):
             reader.feed(wire.take())

@@ -15,7 +15,7 @@ from svcserver.gateway.policy import Bucket
 from svcserver.gateway.sharing import ALONE_S, GAP_S, HELLO_S, MOST_TOLD, Sharing
 from svcserver.kernel.rates import Rate
 
-PEER, OTHER = "203.0.113.1", "203.0.113.2"
+PEER, SECOND_PEER = "203.0.113.1", "203.0.113.2"
 
 
 class SharingTests(SynchronousTestCase):
@@ -46,9 +46,9 @@ class SharingTests(SynchronousTestCase):
         self.assertEqual(self.taken(self.first), 5)
         self.clock.advance(GAP_S)
         self.assertEqual(self.taken(self.second), 0)
-        self.assertEqual(self.taken(self.second, OTHER), 5)
+        self.assertEqual(self.taken(self.second, SECOND_PEER), 5)
         self.clock.advance(GAP_S)
-        self.assertEqual(self.taken(self.first, OTHER), 0)
+        self.assertEqual(self.taken(self.first, SECOND_PEER), 0)
 
     def test_shared_and_received_tokens_are_metrics(self) -> None:
         def shown(sharing: Sharing) -> list[float]:

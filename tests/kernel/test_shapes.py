@@ -67,7 +67,7 @@ class Trial:
 
 
 @frozen
-class Kept:
+class LenientShape:
     name: Name
     wanted: Lenient[int | None]
     sent: Itself
@@ -142,8 +142,8 @@ class ShapeTests(SynchronousTestCase):
         self.refused(dict[str, int], {"a": "1"})
         self.assertEqual(reader(list[int] | dict[str, Any])({"a": []}), {"a": []})
         self.refused(list[int] | dict[str, int], 5, "a list or an object")
-        self.assertEqual(reader(Stack | Kept)({"name": "n"}).name, "n")
-        self.refused(Stack | Kept, {}, "catalogId must be")
+        self.assertEqual(reader(Stack | LenientShape)({"name": "n"}).name, "n")
+        self.refused(Stack | LenientShape, {}, "catalogId must be")
         self.assertIs(reader(str | None)(None), None)
 
     def test_a_lenient_value_that_does_not_fit_counts_as_missing(self) -> None:
@@ -151,8 +151,8 @@ class ShapeTests(SynchronousTestCase):
         unfit: tuple[Any, ...] = (7, None, [], "a\0")
         for sent in unfit:
             self.assertEqual(reader(Trial)(good | {"Note": sent}).note, "none")
-        self.assertEqual(reader(Kept)({"name": "n"}).wanted, None)
-        self.assertEqual(reader(Kept)({"name": "n", "wanted": "x"}).wanted, None)
+        self.assertEqual(reader(LenientShape)({"name": "n"}).wanted, None)
+        self.assertEqual(reader(LenientShape)({"name": "n", "wanted": "x"}).wanted, None)
         self.assertEqual(reader(Lenient[int])("x"), None)
         self.assertEqual(reader(Annotated[str | None, Or("?")])(7), "?")
         self.assertEqual(reader(Annotated[str | None, Or("?")])(None), None)
@@ -165,7 +165,7 @@ class ShapeTests(SynchronousTestCase):
 
     def test_an_object_keeps_its_source_and_or_empty_accepts_a_list(self) -> None:
         sent = {"name": "n", "other": [1]}
-        self.assertIs(reader(Kept)(sent).sent, sent)
+        self.assertIs(reader(LenientShape)(sent).sent, sent)
         self.assertEqual(reader(OrEmpty[AllOptional])([]), AllOptional("none"))
 
     def test_a_late_value_is_refused_when_it_is_read(self) -> None:
@@ -204,8 +204,8 @@ class ShapeTests(SynchronousTestCase):
         self.assertEqual(shown["properties"]["Colour"], {"type": "string", "enum": ["red", "blue"]})
         self.assertEqual(shown["properties"]["HowOften"], {"type": "integer"})
         self.assertEqual(schemas["Stack"]["required"], ["catalogId"])
-        schema(Late[Kept], schemas)
-        self.assertEqual(list(schemas["Kept"]["properties"]), ["name", "wanted"])
+        schema(Late[LenientShape], schemas)
+        self.assertEqual(list(schemas["LenientShape"]["properties"]), ["name", "wanted"])
         bounded = schema(Annotated[tuple[int, ...], AtMost(2)], {})
         self.assertEqual(bounded["maxItems"], 2)
 

@@ -19,7 +19,7 @@ class RecordedActions:
         return lambda *args: self.done.append((name, *args))
 
 
-GIVEN: dict[str, tuple[Any, ...]] = {
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "choose": ("Bo",),
     "refused": ("no",),
     "check": (False,),
@@ -40,7 +40,7 @@ class StageTests(SynchronousTestCase):
 
     def go(self, *words: str) -> None:
         for word in words:
-            getattr(self.inputs, word)(*GIVEN.get(word, ()))
+            getattr(self.inputs, word)(*ARGUMENTS.get(word, ()))
 
     def test_invite_leads_through_check_and_download_to_playing(self) -> None:
         self.go("agree", "choose", "known", "check", "lacking", "fetch", "whole", "play", "started")

@@ -23,7 +23,7 @@ from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, FigureSpan, St
 from svcserver.metagame.owner.health.rules import Counts
 from tests.chat.sockets import Talker
 from tests.ctl.command import new_host, svcctl
-from tests.live.real_browser import OF_COLOURS, Seen
+from tests.live.real_browser import OF_COLOURS, ObservedPage
 from tests.metagame.owner.dashboard.dialogs import DIALOGS
 from tests.support.processes import Service, bearer, free_port, register
 
@@ -185,7 +185,7 @@ def weeks(here: Host) -> None:
 
 
 @define
-class Visit(Seen):
+class Visit(ObservedPage):
     """The owner's browser session on the dashboard.
 
     A look is a window size with a colour scheme. Before a page is opened or a dialog is confirmed,

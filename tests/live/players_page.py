@@ -14,7 +14,7 @@ from attrs import define
 from playwright.sync_api import Browser, expect
 
 from tests.live.players_host import COMMAND, launcher, link_of, runner, shown
-from tests.live.real_browser import Seen
+from tests.live.real_browser import ObservedPage
 
 LOOKED_MS = 120_000  # the launcher looks at its hosts every fifteen seconds, and downloads
 LOOKS: dict[str, dict[str, Any]] = {
@@ -25,7 +25,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 @define
-class Visit(Seen):
+class Visit(ObservedPage):
     """A player's browser session on the launcher's page."""
 
     home: Path

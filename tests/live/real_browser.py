@@ -91,7 +91,7 @@ def replace_text(page: Page, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 @define
-class Seen:
+class ObservedPage:
     """A page with its console messages and requests; ``look`` is part of its pictures' names."""
 
     page: Page

@@ -29,7 +29,7 @@ from tests.support.watch import Watch
 pytestmark = pytest.mark.live
 
 
-class Heard(BaseHTTPRequestHandler):
+class WebhookReceiver(BaseHTTPRequestHandler):
     """A webhook receiver that stores the requests it receives."""
 
     deliveries: list[tuple[dict[str, str], bytes]]
@@ -54,7 +54,9 @@ def receiver(
     status: int = 204, moved_to: str = ""
 ) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
     stored: list[tuple[dict[str, str], bytes]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Heard,), {"deliveries": stored}))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Here", (WebhookReceiver,), {"deliveries": stored})
+    )
     server.answers = status, moved_to  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -14,7 +14,7 @@ from svcserver.db.engine import database_url, make_engine
 from svcserver.db.tables import METADATA
 from svcserver.kernel import json
 from tests.live.test_workers import workers
-from tests.live.two_processes import SECRET, Both, Player, Said, at_once, on_two_metagames
+from tests.live.two_processes import SECRET, Both, Player, Reply, at_once, on_two_metagames
 from tests.support.processes import bearer, register
 from tests.support.valkey import fresh_url
 
@@ -33,12 +33,12 @@ def marks(number: int, attempt: int) -> dict[str, str]:
 async def test_the_unique_id_decides_on_postgresql(both: Both) -> None:
     async def attempt(
         number: int, which: int, me: Player, method: str, path: str, body: Any = None
-    ) -> Said:
+    ) -> Reply:
         headers = bearer(me) | marks(number, which)
         status, reply = await both.services[which % 2].ask(method, path, body, headers)
         return status, reply
 
-    async def twice(number: int, me: Player, method: str, path: str, body: Any = None) -> Said:
+    async def twice(number: int, me: Player, method: str, path: str, body: Any = None) -> Reply:
         request = me, method, path, body
         tries = (1, 2, 3) if number % 2 else (3, 2, 1)
         replies = await at_once(*(attempt(number, turn, *request) for turn in tries))
@@ -68,13 +68,15 @@ async def test_the_unique_id_decides_on_postgresql(both: Both) -> None:
         assert await both.good("GET", f"{FRIENDS}/{ann['id']}?includePending=true", ann) == []
     engine = make_engine(database_url(both.database))
     with engine.connect() as tx:
-        held = {name: len(tx.execute(select(METADATA.tables[name])).all()) for name in KEPT}
+        held = {
+            name: len(tx.execute(select(METADATA.tables[name])).all()) for name in ROWS_PER_ROUND
+        }
     engine.dispose()
-    assert held == {name: count * ROUNDS for name, count in KEPT.items()}
+    assert held == {name: count * ROUNDS for name, count in ROWS_PER_ROUND.items()}
 
 
 # the rows of one round: a baseline, a second character and a save; a baseline and a save; results
-KEPT = {"character_saves": 3, "loadout_saves": 2, "slayer_invites": 1, "attempts": 3}
+ROWS_PER_ROUND = {"character_saves": 3, "loadout_saves": 2, "slayer_invites": 1, "attempts": 3}
 
 
 def test_party_retries_on_two_workers_get_the_first_reply(tmp_path: Path) -> None:

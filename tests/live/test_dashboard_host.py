@@ -20,7 +20,7 @@ from svcserver.stack import rolling
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import receiver
-from tests.live.test_dashboard_machine import Told, alerts_of, town
+from tests.live.test_dashboard_machine import Deliveries, alerts_of, town
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -42,7 +42,7 @@ def press(place: Locator, name: str) -> None:
     "POST DashboardAlertChannel", "DELETE DashboardAlertChannel/:name", "POST DashboardAlertTest"
 )
 def test_a_channel_is_added_tested_changed_and_removed(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     name = "evening-alerts"
@@ -113,7 +113,7 @@ def open_backups(tab: Visit, here: Host) -> None:
 # slow: a stack, and a backup of it
 @proves("POST DashboardBackup", "POST DashboardBackupDownload", "POST DashboardBackupSchedule")
 def test_a_backup_is_made_downloaded_and_scheduled(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     with visit(browser, here) as tab:
@@ -160,7 +160,7 @@ def test_a_backup_is_made_downloaded_and_scheduled(
 
 @proves("GET DashboardBackups")
 def test_a_request_that_nobody_took_survives_a_reload(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     request = here.folder / backups.REQUEST_FILE
@@ -193,7 +193,9 @@ def test_a_request_that_nobody_took_survives_a_reload(
 
 # slow: a stack
 @proves("GET DashboardBackups")
-def test_backups_and_progress_fit_in_each_look(browser: Browser, town: tuple[Host, Told]) -> None:
+def test_backups_and_progress_fit_in_each_look(
+    browser: Browser, town: tuple[Host, Deliveries]
+) -> None:
     here, _ = town
     (here.folder / "stack.env").unlink(missing_ok=True)
     before = backups.read(here.folder)
@@ -250,7 +252,7 @@ def target(link: Path) -> str:
 
 @proves("POST DashboardBackupDownload")
 def test_a_download_shows_progress_and_ends_when_cancelled(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     before, file = backups.read(here.folder), here.folder / "svc-backup-big.tar.gz"
@@ -283,7 +285,7 @@ def test_a_download_shows_progress_and_ends_when_cancelled(
 # slow: a stack, whose state is written every fifteen seconds
 @proves("GET DashboardSettings")
 def test_a_setting_changed_in_a_file_says_which_restart(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     file = here.folder / "deploy.env"

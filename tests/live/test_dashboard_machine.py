@@ -34,11 +34,11 @@ __all__ = ["browser"]  # a fixture
 pytestmark = pytest.mark.live
 
 HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
-Told = list[tuple[dict[str, str], bytes]]
+Deliveries = list[tuple[dict[str, str], bytes]]
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]]:
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Deliveries]]:
     """Run a stack with a city; yield the host, and the alerts that its webhook received."""
     folder = demo_host(tmp_path_factory.mktemp("machine") / "host")
     change(folder, "metagame", "SERVER_NAME", "Evening Hunters")
@@ -57,7 +57,7 @@ def running(here: Host) -> list[dict[str, str]]:
     return result
 
 
-def alerts_of(deliveries: Told, what: str) -> list[dict[str, str]]:
+def alerts_of(deliveries: Deliveries, what: str) -> list[dict[str, str]]:
     """Return the alerts of one kind that the webhook received."""
     return [load for load in (json.loads(body) for _, body in deliveries) if load["what"] == what]
 
@@ -78,7 +78,7 @@ def press(tab: Visit, kind: str, name: str) -> None:
 # slow: a service is killed, and the stack writes its state every fifteen seconds
 @proves("a service that is frozen is down")
 def test_the_overview_shows_the_services_of_a_running_stack(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     with visit(browser, here) as tab:
@@ -100,7 +100,7 @@ def test_the_overview_shows_the_services_of_a_running_stack(
 # slow: a stack with a game server, of which each list comes late
 @proves("POST DashboardGameServer", "GET DashboardConsole", "GET DashboardGameServers")
 def test_a_game_server_is_started_stopped_and_restarted(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     with visit(browser, here) as tab:
@@ -128,7 +128,7 @@ def test_a_game_server_is_started_stopped_and_restarted(
 
 
 @proves("GET DashboardMachines")
-def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, Told]) -> None:
+def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, Deliveries]) -> None:
     here, _ = town
     gigabyte = 1 << 30
     machine = {
@@ -193,7 +193,7 @@ def output_of(here: Host, server_id: str) -> Path:
 
 @proves("GET DashboardLaunches", "GET DashboardEvents")
 def test_a_game_servers_console_streams_searches_and_pauses(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     player = register(here.service, "Watcher_1")
@@ -249,7 +249,7 @@ def test_a_game_servers_console_streams_searches_and_pauses(
 
 # slow: a stack, and in each look a city that is restarted and crashes
 def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     with visit(browser, here) as tab:
@@ -289,7 +289,7 @@ def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
 
 @proves("POST DashboardDrain", "GET DashboardDrain")
 def test_no_new_hunt_begins_while_hunts_are_paused(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     ann = register(here.service, "Ann_1")
@@ -317,7 +317,9 @@ def test_no_new_hunt_begins_while_hunts_are_paused(
         assert join() == 200
 
 
-def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[Host, Told]) -> None:
+def test_the_focus_stays_while_the_table_changes(
+    browser: Browser, town: tuple[Host, Deliveries]
+) -> None:
     here, _ = town
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
@@ -339,7 +341,7 @@ def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[H
 
 
 def test_the_focus_stays_while_the_deploy_server_is_frozen(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     deploy = pid_of(here.folder, "deploy")
@@ -362,7 +364,7 @@ def test_the_focus_stays_while_the_deploy_server_is_frozen(
 
 
 def test_the_focus_returns_to_a_row_that_was_away(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     held: list[Route] = []
@@ -391,7 +393,7 @@ def test_the_focus_returns_to_a_row_that_was_away(
 # slow: a deaf game server is killed after ten seconds
 @proves("POST DashboardGameServer")
 def test_an_unresponsive_city_is_restarted_and_stopped(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     with visit(browser, here) as tab:
@@ -415,7 +417,7 @@ def test_an_unresponsive_city_is_restarted_and_stopped(
 # slow: longer than the page calls a server silent
 @proves("POST DashboardGameServer", "the dashboard while its server is away")
 def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     metagame = pid_of(here.folder, "metagame")
@@ -467,7 +469,7 @@ def yesterdays(folder: Path) -> Path:
 # slow: two nightly backups, and a browser until the overview has seen them
 @proves("svcctl backup: a damaged one is noticed")
 def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, deliveries = town
     # the drill is tested in test_backup.py
@@ -502,7 +504,7 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
 # slow: a stack of five processes restarts
 @proves("svcctl drain, update when-empty", "POST DashboardDrain")
 def test_an_update_when_empty_is_begun_on_the_page(
-    browser: Browser, town: tuple[Host, Told]
+    browser: Browser, town: tuple[Host, Deliveries]
 ) -> None:
     here, _ = town
     begun = read_output(here.folder).count("stack ready: ")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.live
 BURST = 3
 RATES = {"GATEWAY_RATE_REGISTER": f"{BURST},0.2"}
 
-GIVEN, HEARD = "svc_gateway_tokens_given_total", "svc_gateway_tokens_heard_total"
+SENT_TOKENS, RECEIVED_TOKENS = "svc_gateway_tokens_given_total", "svc_gateway_tokens_heard_total"
 
 
 @frozen
@@ -58,7 +58,10 @@ def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
 def know_of_each_other(gateways: list[Gateway]) -> bool:
     """Return whether each gateway knows every rate-limit token that the other gateway has spent."""
     first, second = (figures(each.metrics) for each in gateways)
-    return first[GIVEN] == second[HEARD] and second[GIVEN] == first[HEARD]
+    return (
+        first[SENT_TOKENS] == second[RECEIVED_TOKENS]
+        and second[SENT_TOKENS] == first[RECEIVED_TOKENS]
+    )
 
 
 def two(stack: ExitStack, folder: Path, **more: str) -> list[Gateway]:

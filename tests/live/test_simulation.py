@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.other_python import OTHER, version_of
+from tests.other_python import INTERPRETER, version_of
 from tests.simulation.hashes import WORLDS
 from tests.support import requirements
 
@@ -45,8 +45,10 @@ class ProcessTests(SynchronousTestCase):
         self.assertEqual(first, second)
         self.assertEqual([line.split()[1] for line in first], ["0"] * len(WORLDS))
 
-    if OTHER.exists() or requirements.required("another-python"):  # `make other-python` makes it
+    if INTERPRETER.exists() or requirements.required(
+        "another-python"
+    ):  # `make other-python` makes it
         # slow: a run with each of two Pythons, which import everything
         def test_equal_seeds_give_equal_bytes_with_another_python(self) -> None:
-            self.assertNotEqual(version_of(str(OTHER)), version_of(sys.executable))
-            self.assertEqual(hashes(str(OTHER), "1"), hashes(sys.executable, "4711"))
+            self.assertNotEqual(version_of(str(INTERPRETER)), version_of(sys.executable))
+            self.assertEqual(hashes(str(INTERPRETER), "1"), hashes(sys.executable, "4711"))

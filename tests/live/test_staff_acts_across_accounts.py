@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.two_processes import ROUNDS, Both, Said, at_once, on_two_metagames, statuses
+from tests.live.two_processes import ROUNDS, Both, Reply, at_once, on_two_metagames, statuses
 from tests.support.isolates import isolates
 
 pytestmark = pytest.mark.live
@@ -39,7 +39,7 @@ async def audited(both: Both, action: str) -> list[dict[str, Any]]:
     return [row for row in replies[0]["rows"] if row["action"] == action]
 
 
-def registering(both: Both, name: str, at: int, code: str | None = None) -> Awaitable[Said]:
+def registering(both: Both, name: str, at: int, code: str | None = None) -> Awaitable[Reply]:
     return both.call("POST", f"{API}/Register", body={"Username": name, "InviteCode": code}, at=at)
 
 
@@ -108,11 +108,11 @@ async def test_a_revoked_code_makes_no_account_any_more(both: Both) -> None:
 async def test_two_accounts_never_get_one_name(both: Both) -> None:
     for number in range(ROUNDS):
         pair = await both.players(2)
-        wishes = [{"UserId": player["id"], "NewUsername": f"Wanted_{number}"} for player in pair]
+        renames = [{"UserId": player["id"], "NewUsername": f"Wanted_{number}"} for player in pair]
         replies = await at_once(
             *(
                 both.call("POST", f"{API}/RenameUser", body=request, at=at)
-                for at, request in enumerate(wishes)
+                for at, request in enumerate(renames)
             ),
             registering(both, f"wANTED_{number}", 1),
         )

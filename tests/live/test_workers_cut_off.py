@@ -17,7 +17,7 @@ from tests.support.processes import Service, eventually, free_port, metagame, re
 from tests.support.valkey import PASSWORD, Instance, fresh_url, shared
 
 pytestmark = pytest.mark.live
-ROOM, LOST = "City-1", "the connection to the live-state server at LIVE_URL was lost"
+ROOM, CONNECTION_LOST = "City-1", "the connection to the live-state server at LIVE_URL was lost"
 MISSED = "this process may have missed events of other processes"
 LINES = 8
 # no lease expires during the test, however slow the machine is
@@ -69,7 +69,7 @@ def collect_lines(folder: Path, change: str = "") -> list[str]:
         proxy.cut()
         for number in range(LINES):
             if number == LINES // 2:
-                eventually(lambda: LOST in second.log)
+                eventually(lambda: CONNECTION_LOST in second.log)
             say(f"line {number}")
         # a live connection would still receive lines in transit
         eventually(lambda: both_lost(second))
@@ -81,7 +81,7 @@ def collect_lines(folder: Path, change: str = "") -> list[str]:
 
 def both_lost(service: Service) -> bool:
     """Return whether the worker has given up both connections to the engine."""
-    return service.log.count(LOST) >= 2
+    return service.log.count(CONNECTION_LOST) >= 2
 
 
 def both_back(service: Service) -> bool:
@@ -137,7 +137,7 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
         assert "before" in bob.hear("<body>")
         proxy.cut()
         engine.kill()
-        eventually(lambda: LOST in first.log)
+        eventually(lambda: CONNECTION_LOST in first.log)
         engine.start()
         eventually(lambda: MISSED in first.log)  # the worker listens, and has found no missed lines
         say("early")

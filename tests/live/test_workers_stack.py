@@ -22,7 +22,7 @@ from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
 WORKERS = ("metagame-1", "metagame-2")
-ASKED = 12
+REQUESTS = 12
 
 
 @define
@@ -75,7 +75,7 @@ def running(folder: Path) -> Iterator[Host]:
 
 def statuses(service: Service, path: str, head: dict[str, str]) -> set[int]:
     """Send many requests, each on its own connection; return the statuses."""
-    return {service.ask("GET", path, headers=head)[0] for _ in range(ASKED)}
+    return {service.ask("GET", path, headers=head)[0] for _ in range(REQUESTS)}
 
 
 # slow: a stack of seven processes, two of them killed

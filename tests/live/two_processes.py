@@ -26,7 +26,7 @@ from tests.support.processes import bearer
 ROUNDS = 5
 SECRET = "live-secret-live-secret-live-secret"
 Player = dict[str, str]
-Said = tuple[int, Any]  # status, and the body where it is JSON
+Reply = tuple[int, Any]  # status, and the body where it is JSON
 
 
 @define
@@ -58,7 +58,7 @@ class Both:
 
     async def call(
         self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0
-    ) -> Said:
+    ) -> Reply:
         """Send one request; the owner sends it if ``by`` is not given."""
         headers = self.owner if by is None else bearer(by)
         return await self._ask(at, method, path, body, headers)
@@ -71,7 +71,7 @@ class Both:
         assert 200 <= status < 300, (method, path, status, reply)
         return reply
 
-    async def create_guild(self, leader: Player, name: str, at: int = 0) -> Said:
+    async def create_guild(self, leader: Player, name: str, at: int = 0) -> Reply:
         """Create a guild, as a game server does."""
         body = {"leader_account_id": leader["id"], "name": name, "nameplate": ""}
         headers = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
@@ -79,22 +79,22 @@ class Both:
 
     async def _ask(
         self, at: int, method: str, path: str, body: Any, headers: dict[str, str]
-    ) -> Said:
+    ) -> Reply:
         status, reply = await self.services[at % 2].ask(method, path, body, headers)
         return status, orjson.loads(reply) if reply[:1] in (b"{", b"[") else None
 
 
-async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Said]:
+async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Reply]:
     """Make all calls concurrently and return the replies."""
 
-    async def run_act(act: Awaitable[Said]) -> Said:
+    async def run_act(act: Awaitable[Reply]) -> Reply:
         return await act
 
-    done: list[Said] = await gatherResults([Deferred.fromCoroutine(run_act(act)) for act in acts])
+    done: list[Reply] = await gatherResults([Deferred.fromCoroutine(run_act(act)) for act in acts])
     return done
 
 
-def statuses(replies: Sequence[Said]) -> list[int]:
+def statuses(replies: Sequence[Reply]) -> list[int]:
     """Return the sorted statuses; fail on any server error."""
     result = sorted(status for status, _ in replies)
     assert result[-1] < 500, replies

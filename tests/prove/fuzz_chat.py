@@ -30,7 +30,7 @@ from tests.chat.test_adapter import Socket
 from tests.chat.town import Client, Town
 
 ROOM = "City-1"
-HEARD = ("presence", "message", "iq", "close")
+STANZA_NAMES = ("presence", "message", "iq", "close")
 
 failures: list[str] = []
 
@@ -56,7 +56,7 @@ class Stage:
         """Fuzz the stanzas of a player who is logged in."""
         self.bad.send(text)
         for messages in self.good.take_texts():
-            assert stanza.parse(messages).name in HEARD, messages
+            assert stanza.parse(messages).name in STANZA_NAMES, messages
 
     def socket(self, data: bytes) -> None:
         """Fuzz the frames of a client after the WebSocket upgrade, before login."""

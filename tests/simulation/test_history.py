@@ -9,7 +9,7 @@ from simulation.owed import INVITE_S, Invite
 from simulation.rare import traces_s
 from simulation.talk import ECHO_S, LATE_S, THERE_S
 
-LOST = "ada never received 'lost' from bo"
+LOST_LINE = "ada never received 'lost' from bo"
 
 
 class HistoryTests(SynchronousTestCase):
@@ -290,7 +290,7 @@ class HistoryTests(SynchronousTestCase):
         talk.report_lost_whispers(10.0 + ECHO_S, lambda since, who: who != "cy")
         self.assertEqual(self.rules(), [])
         talk.report_lost_whispers(11.0 + ECHO_S, lambda since, who: who != "cy")
-        self.assertEqual([violation.what for violation in self.history.wrong.listed], [LOST])
+        self.assertEqual([violation.what for violation in self.history.wrong.listed], [LOST_LINE])
         talk.owes("late", "ada", "bo")
         talk.sent_times["late"] = 20.0
         talk.left("room", "ada", 21.0)

@@ -20,7 +20,7 @@ from simulation.run import Scenario, simulate
 from simulation.shrink import failure_report, shrunk
 from tests.kernel.test_buggify import points
 
-KEPT = Path(__file__).with_name("seeds.txt")
+SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 ALL = os.environ.get("SVC_SIM_KEPT") == "all"
 SMALL = 4_800  # player-seconds of a small scenario
 FRESH_S = float(os.environ.get("SVC_SIM_SECONDS", "3" if ALL else "1"))
@@ -31,7 +31,7 @@ FAMILIES = 6  # of paths whose answers are lost in some kept seed
 
 def kept_seeds() -> Iterator[tuple[Scenario, float]]:
     """Yield the scenario of each stored seed, and how many of its seconds to simulate."""
-    for line in KEPT.read_text().splitlines():
+    for line in SEEDS_FILE.read_text().splitlines():
         if line and not line.startswith("#"):
             seed, players, seconds, faults, *_ = line.split()
             first, _, whole = seconds.partition("/")

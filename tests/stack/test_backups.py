@@ -19,7 +19,7 @@ from tests.stack.spawner import Spawner
 from tests.support.proves import proves
 
 MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1))
-ONE = Backup("/b/one.tar.gz", 1_000.0, 5, "ab")
+BACKUP = Backup("/b/one.tar.gz", 1_000.0, 5, "ab")
 
 
 class DueTests(SynchronousTestCase):
@@ -78,7 +78,7 @@ class NightlyTests(SynchronousTestCase):
         [first] = self.reactor.spawned
         self.assertEqual(first.arguments[-4:], ["backup", "nightly", "--config", str(self.folder)])
         self.assertEqual(first.environment, {"PATH": "/bin"})
-        backups.write(self.folder, Backups([ONE], tried=self.now + self.reactor.seconds()))
+        backups.write(self.folder, Backups([BACKUP], tried=self.now + self.reactor.seconds()))
         first.protocol.outReceived(b"one.tar.gz: 5 bytes\n")
         first.ends()
         self.assertEqual(self.lines, ["[backup] one.tar.gz: 5 bytes\n"])
@@ -197,7 +197,7 @@ class StateTests(SynchronousTestCase):
 
     @proves("svcctl backup: one that dies in the middle is noticed")
     def test_old_unfinished_backup_is_a_fault_without_a_lock(self) -> None:
-        state = Backups([ONE], 1_000.0, begun=1_000.0)
+        state = Backups([BACKUP], 1_000.0, begun=1_000.0)
         self.assertIsNone(state.wrong(1_000.0 + backups.LONGEST_S))
         self.assertIn("did not finish", state.wrong(1_001.0 + 2 * backups.LONGEST_S) or "")
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.state import KEPT, LONGEST, LogTail
+from svcserver.metagame.owner.dashboard.state import LONGEST, MAX_LINES, LogTail
 from tests.support.proves import proves
 
 lines = st.lists(st.text("abc ", max_size=5), max_size=30)
@@ -25,11 +25,11 @@ class TailTests(SynchronousTestCase):
 
     def test_only_the_last_lines_are_kept_and_long_lines_are_cut(self) -> None:
         tail = LogTail()
-        for number in range(KEPT + 7):
+        for number in range(MAX_LINES + 7):
             tail.write(f"{number}\n")
         tail.write("x" * 10_000 + "\n")
         stored = tail.after(0)
-        self.assertEqual((len(stored), stored[0]), (KEPT, "8"))
+        self.assertEqual((len(stored), stored[0]), (MAX_LINES, "8"))
         self.assertEqual(stored[-1], "x" * LONGEST)
 
     @proves("GET DashboardEvents")

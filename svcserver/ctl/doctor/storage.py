@@ -31,7 +31,7 @@ from svcserver.stack import workers as stack_workers
 from svcserver.stack.service import StackSettings
 
 OWNERS_CONNECTIONS = 2  # connections for a command and a backup
-_ASKED = (
+_CONNECTION_QUERIES = (
     "SELECT current_setting('max_connections')",
     "SELECT current_setting('superuser_reserved_connections')",
     "SELECT count(*) FROM pg_stat_activity"
@@ -194,7 +194,9 @@ def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]
     """Check that PostgreSQL accepts as many connections as the host opens."""
     if case.metagame is None or is_sqlite(tx.engine):
         return
-    most, reserved, elsewhere = (int(tx.execute(text(query)).scalar_one()) for query in _ASKED)
+    most, reserved, elsewhere = (
+        int(tx.execute(text(query)).scalar_one()) for query in _CONNECTION_QUERIES
+    )
     each, left = case.metagame.database_connections, most - reserved - elsewhere
     if metagames * each + OWNERS_CONNECTIONS > left:
         times = f"{metagames} times " if metagames > 1 else ""

@@ -27,7 +27,7 @@ from svcserver.metagame.access.origin import Origin, is_own_address
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
 from svcserver.metagame.access.tokens import MAX_KNOWN, Claims, InvalidToken, Tokens
 from svcserver.metagame.once import Again, Attempt
-from svcserver.metagame.replies import LOST
+from svcserver.metagame.replies import OUTCOME_UNKNOWN
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import MetagameSettings
 from svcserver.web import front
@@ -234,7 +234,7 @@ class Gate:
             return None
         number = whole_in(request.header(ATTEMPT) or "1", ATTEMPT_DIGITS) or 1
         if number > 1 and row.again is Again.NEVER:
-            raise AnsweredError(LOST)
+            raise AnsweredError(OUTCOME_UNKNOWN)
         account, seconds = caller.account or "", self.tokens.wall_clock
         return Attempt(request_id[:32], number, account, row.name, seconds)
 

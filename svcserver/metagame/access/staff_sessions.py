@@ -42,7 +42,7 @@ STAFF_SESSIONS = sa.Table(
 _OF = STAFF_SESSIONS.c.account_id == sa.bindparam("holder")
 _KEY = STAFF_SESSIONS.c.ticket_hash == sa.bindparam("ticket")
 _FIND = sa.select(STAFF_SESSIONS).where(_KEY)
-_KEPT = (
+_LIST = (
     sa.select(STAFF_SESSIONS.c.ticket_hash, STAFF_SESSIONS.c.ends_at)
     .where(_OF)
     .order_by(STAFF_SESSIONS.c.ends_at.desc())
@@ -107,7 +107,7 @@ class StaffSessions:
 
         def work(tx: sa.Connection) -> None:
             now = self.wall_clock()
-            for place, old in enumerate(tx.execute(_KEPT, {"holder": account_id}).all()):
+            for place, old in enumerate(tx.execute(_LIST, {"holder": account_id}).all()):
                 if place >= MOST - 1 or old.ends_at <= now * 1000:
                     tx.execute(_END, {"ticket": old.ticket_hash, "holder": account_id})
             tx.execute(sa.insert(STAFF_SESSIONS), self._row(ticket.key, account_id, ways, LIVES_S))

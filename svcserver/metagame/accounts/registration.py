@@ -26,7 +26,7 @@ REGISTRATION = Table(
     Column("mode", String(16), nullable=False),
     Column("mark", String(32), nullable=False),
 )
-_KEPT = OneRow(REGISTRATION)
+_STORED = OneRow(REGISTRATION)
 
 
 @frozen
@@ -45,13 +45,13 @@ class Registration:
         mark = await self.board.transact(
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )
-        stored = None if mark is None else await self.ledger.read_snapshot(_KEPT.get)
+        stored = None if mark is None else await self.ledger.read_snapshot(_STORED.get)
         return self.setting() if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
         """Store a mode and return its mark; the mode takes effect when ``begin`` gets the mark."""
         mark = hex_token(32)
-        _KEPT.put(tx, {"mode": mode, "mark": mark})
+        _STORED.put(tx, {"mode": mode, "mark": mark})
         return mark
 
     async def begin(self, mark: str) -> None:
@@ -60,4 +60,4 @@ class Registration:
 
     def end(self, tx: Connection) -> None:
         """Delete the stored mode: once ``tx`` commits, REGISTRATION_MODE is in force again."""
-        _KEPT.put(tx, None)
+        _STORED.put(tx, None)

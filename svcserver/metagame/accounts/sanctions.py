@@ -59,7 +59,7 @@ SANCTIONS = sa.Table(
     sa.Column("ends_at", sa.BigInteger, nullable=False),
 )
 _S = SANCTIONS.c
-_ONE = sa.select(SANCTIONS).where(
+_FIND = sa.select(SANCTIONS).where(
     _S.account_id == sa.bindparam("holder"), _S.kind == sa.bindparam("wanted")
 )
 _ALL = (
@@ -94,7 +94,7 @@ class SqlSanctions:
 
     def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None:
         """Return the account's latest sanction of that kind, even if it has ended."""
-        row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
+        row = self.tx.execute(_FIND, {"holder": account_id, "wanted": kind.value}).first()
         if row is None:
             return None
         held = HELD[kind].held_by(self.tx, [account_id])

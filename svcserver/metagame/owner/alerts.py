@@ -100,13 +100,13 @@ class ChannelRequest:
         return {name: value.strip() for name, value in values.items() if value.strip()}
 
 
-class AskedReply(TypedDict):
+class TestRequestedReply(TypedDict):
     """The reply to a request for a test alert; the channel list shows the result later."""
 
     asked: bool
 
 
-class ToldReply(TypedDict):
+class DeliveryReply(TypedDict):
     """An alert sent through a channel; ``why`` is the delivery error, null on success."""
 
     at: Moment
@@ -125,8 +125,8 @@ class ChannelReply(TypedDict):
     form: str
     about: list[str]
     quiet: str | None
-    last: ToldReply | None
-    deliveries: list[ToldReply]
+    last: DeliveryReply | None
+    deliveries: list[DeliveryReply]
 
 
 class BrokenChannelReply(TypedDict):
@@ -190,7 +190,7 @@ class ChannelSavedReply(TypedDict):
     signingSecret: str | None
 
 
-ASKED: AskedReply = {"asked": True}
+TEST_REQUESTED: TestRequestedReply = {"asked": True}
 
 
 def show_alerts(
@@ -227,7 +227,7 @@ def _channel(channel: AlertChannel) -> ChannelReply:
     }
 
 
-def _delivery(delivery: Delivery) -> ToldReply:
+def _delivery(delivery: Delivery) -> DeliveryReply:
     return {"at": iso(delivery.at), "title": delivery.title, "why": delivery.why or None}
 
 
@@ -501,11 +501,11 @@ class AlertRoutes:
         """List the alert channels with the results of their last alerts, but without their URLs."""
         return Answer(200, self.acts.read_alerts(), NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialRequest, reply=AskedReply)
+    @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialRequest, reply=TestRequestedReply)
     async def test(self, call: Call[TrialRequest]) -> Answer:
         """Send a test alert through one channel, even during its quiet hours."""
         await self.acts.test(staff_of(call).name, call.body.name, call.body.reason)
-        return Answer(200, ASKED, NO_STORE)
+        return Answer(200, TEST_REQUESTED, NO_STORE)
 
     @routes.row(
         "GET",

@@ -19,7 +19,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel import json
-from svcserver.kernel.redaction import OTHER, redact
+from svcserver.kernel.redaction import REDACTED, redact
 from svcserver.kernel.times import iso
 from svcserver.metagame.settings import MetagameSettings
 from svcserver.web.front import FinishedRequest
@@ -102,7 +102,7 @@ def shown(body: Any) -> str:
 
 def _unless_sensitive(match: re.Match[str]) -> str:
     name, colon, string = _spelled_out(f'"{match[1]}"'), match[2], match[3]
-    value = f'"{OTHER}"' if _SENSITIVE.search(name) else _spelled_out(string)
+    value = f'"{REDACTED}"' if _SENSITIVE.search(name) else _spelled_out(string)
     return f"{name}{colon}{value}"
 
 

@@ -35,7 +35,7 @@ _INVITES = sa.select(
     sa.func.sum(INVITE_CODES.c.infinite_uses),
 ).select_from(INVITE_CODES)
 _ACCOUNTS = sa.select(sa.func.count(), sa.func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
-_SEEN = sa.select(sa.func.max(ACCOUNT_SEEN.c.at))
+_LAST_SEEN = sa.select(sa.func.max(ACCOUNT_SEEN.c.at))
 _ACCOUNT: sa.BindParameter[str] = sa.bindparam("account")
 _OF_ACCOUNT = (  # changes that the audit log lacks, such as the end of a ban
     sa.select(ACCOUNTS).where(ACCOUNTS.c.id == _ACCOUNT),
@@ -110,7 +110,7 @@ class Marks:
 
     async def _accounts(self) -> Any:
         def work(tx: sa.Connection) -> Any:
-            last_seen = tx.execute(_SEEN).scalar()
+            last_seen = tx.execute(_LAST_SEEN).scalar()
             return [
                 _newest_act(tx),
                 _sanctions(tx, self.wall_clock()),

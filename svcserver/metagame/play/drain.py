@@ -24,7 +24,7 @@ class Then(StrEnum):
     RESTARTING = "restarting"
 
 
-TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
+ORDERED = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
 """Maps each action to the value that replaces it when svc-stack gets the order."""
 
 
@@ -49,9 +49,9 @@ class Drain:
     reason: str = ""
 
     @property
-    def is_told(self) -> bool:
+    def is_ordered(self) -> bool:
         """Return whether svc-stack has already been ordered to stop or restart."""
-        return self.then in TOLD.values()
+        return self.then in ORDERED.values()
 
 
 DRAIN = Kind("drain", Drain)

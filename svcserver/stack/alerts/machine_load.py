@@ -14,7 +14,7 @@ from svcserver.kernel.processes import cpu_ticks, sizes
 from svcserver.stack.alerts.disks import Disk
 
 MINUTE_S = 60.0
-KEPT = 60  # minutes
+MAX_MINUTES = 60  # minutes
 OpenFiles = Mapping[str, tuple[int, int]]
 """Each service's number of open files, and its limit."""
 
@@ -26,14 +26,14 @@ class MachineLoad:
     data: Path
     disk: Callable[[Path], Disk]
     proc: Path = Path("/proc")
-    _minutes: deque[MachineSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+    _minutes: deque[MachineSample] = field(factory=lambda: deque(maxlen=MAX_MINUTES), init=False)
     _ticks: tuple[int, int] | None = field(default=None, init=False)
     _minute_ticks: tuple[int, int] | None = field(default=None, init=False)
 
     def load(self, samples: tuple[MachineSample, ...], now: float) -> None:
         """Restore the samples, one per minute, that an earlier process measured."""
         self._minutes.extend(
-            sample for sample in samples if 0 <= now - sample.at <= KEPT * MINUTE_S
+            sample for sample in samples if 0 <= now - sample.at <= MAX_MINUTES * MINUTE_S
         )
 
     def sample(self, now: float, open_files: OpenFiles) -> tuple[MachineSample, ...]:

@@ -29,7 +29,7 @@ MOST_REFUSED = 600  # refused requests per minute; a few players never cause so 
 HEALTH = "/svc/api/BackendHealth"
 MACHINES = "/svc/api/DashboardMachines"
 METAGAME = "metagame"
-LOST = ("down", "disconnected")  # states of a machine
+LOST_STATES = ("down", "disconnected")  # states of a machine
 NODE_LOST = "Its hunts have ended. Start Docker there, and check the network between the machines."
 AGENT_AWAY = "Its game servers cannot reach the metagame. Run svcctl doctor."
 _STARTED = re.compile(r"(?m)^process_start_time_seconds (\S+)$")
@@ -68,7 +68,7 @@ def machine_faults(reply: Any) -> dict[tuple[AlertKind, str], str | None]:
         case {"machines": list(machines)}:
             for machine in machines:
                 subject = f"{machine['name']} ({machine['address']})"
-                is_lost, is_away = machine["state"] in LOST, machine.get("agent") == "away"
+                is_lost, is_away = machine["state"] in LOST_STATES, machine.get("agent") == "away"
                 node_fault = NODE_LOST if is_lost else None
                 agent_fault = AGENT_AWAY if is_away and not is_lost else None
                 for kind, fault in ((AlertKind.NODE, node_fault), (AlertKind.AGENT, agent_fault)):

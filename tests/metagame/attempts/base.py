@@ -136,8 +136,8 @@ class Town:
         return str(account.username)[:3]
 
 
-Asked = tuple[Player, str, Any]  # the player, the method and path, and the body
-Case = Callable[[Town], Asked]
+PlayerRequest = tuple[Player, str, Any]  # the player, the method and path, and the body
+Case = Callable[[Town], PlayerRequest]
 CASES: dict[str, tuple[int, Case]] = {}
 PLAIN: set[str] = set()
 

@@ -10,10 +10,8 @@ from svcserver.kernel import json
 from tests.metagame.attempts.base import BLOCKED, FRIENDS, HUNT, Town
 from tests.support.browser import Page
 from tests.support.effort import machine
-from tests.support.game import Player
 
 who = st.sampled_from("abc")
-Asked = tuple[str, int, Player, str, Any]
 LINES = (
     f"POST {FRIENDS}/{{me}}/{{other}}",
     f"DELETE {FRIENDS}/{{me}}/{{other}}",

@@ -18,7 +18,7 @@ from tests.metagame.attempts.base import (
     HUNT,
     PLAIN,
     SECRET,
-    Asked,
+    PlayerRequest,
     Town,
     case,
     plain,
@@ -63,7 +63,7 @@ case("POST /candidate/join", 200)(lambda town: (town.ann, "POST /candidate/join"
 
 
 @case("PUT /character", 200)
-def create(town: Town) -> Asked:
+def create(town: Town) -> PlayerRequest:
     town.character(town.ann)
     town.pass_time(9.0)
     return town.ann, "PUT /character", {"name": "Second"}
@@ -82,20 +82,20 @@ case("POST /slayerlink/availability", 200)(
 
 
 @case("POST /character", 409)
-def save(town: Town) -> Asked:
+def save(town: Town) -> PlayerRequest:
     body = {"characterId": town.character(town.ann), "data": '{"a":"1"}', "updateVersion": 5}
     return town.ann, "POST /character", body
 
 
 @case("POST /inventory", 200)
-def transact(town: Town) -> Asked:
+def transact(town: Town) -> PlayerRequest:
     items = [{"catalogId": "ORE", "quantity": 3}]
     body = {"characterId": town.character(town.ann), "addStackedItems": items}
     return town.ann, "POST /inventory", body | {"transactionId": "t-1"}
 
 
 @case("POST /inventory/instanceditem", 409)
-def item(town: Town) -> Asked:
+def item(town: Town) -> PlayerRequest:
     character = town.character(town.ann)
     body = {"characterId": character, "addInstancedItems": [sword()], "transactionId": "t-1"}
     town.did(town.ann, "POST /inventory", body)
@@ -104,14 +104,14 @@ def item(town: Town) -> Asked:
 
 
 @case("POST /loadout/<user_id>/<character_id>/<index>", 200)
-def arm(town: Town) -> Asked:
+def arm(town: Town) -> PlayerRequest:
     document = json.dump({"slot_index": 0, "update_version": 1, "custom_name": "Hunt"}).decode()
     path = f"/loadout/{town.ann.id}/{town.character(town.ann)}/0"
     return town.ann, f"POST {path}", {"data": document}
 
 
 @case("POST /notification/<currency>", 204)
-def redeem(town: Town) -> Asked:
+def redeem(town: Town) -> PlayerRequest:
     town.character(town.ann)
     offer = town.did(town.ann, "GET /product/skus/public?requiredTags=webstore")[0]["id"]
     token = town.did(town.ann, f"GET /token/platinum/{offer}")["purchaseToken"]
@@ -119,13 +119,13 @@ def redeem(town: Town) -> Asked:
 
 
 @case("POST /encountered-content/<character_id>", 200)
-def meet(town: Town) -> Asked:
+def meet(town: Town) -> PlayerRequest:
     path = f"/encountered-content/{town.character(town.ann)}"
     return town.ann, f"POST {path}", {"content_type": 1, "content_id": "Beast"}
 
 
 @case("POST /encountered-content/query/<character_id>", 200)
-def met(town: Town) -> Asked:
+def met(town: Town) -> PlayerRequest:
     path = f"/encountered-content/query/{town.character(town.ann)}"
     return town.ann, f"POST {path}", {"content_types": [1]}
 
@@ -134,14 +134,14 @@ def met(town: Town) -> Asked:
 
 
 @case("POST /candidate/join/<candidate_id>", 200)
-def follow(town: Town) -> Asked:
+def follow(town: Town) -> PlayerRequest:
     town.party(town.ann, town.bob)
     candidate = town.did(town.ann, "POST /candidate/join", HUNT)["candidateId"]
     return town.bob, f"POST /candidate/join/{candidate}", None
 
 
 @case("DELETE /candidate", 200)
-def cancel(town: Town) -> Asked:
+def cancel(town: Town) -> PlayerRequest:
     town.did(town.ann, "POST /candidate/join", HUNT)
     town.pass_time()
     return town.ann, "DELETE /candidate", None
@@ -161,7 +161,7 @@ case("POST /friends/api/public/friends/<user_id>/<friend_id>", 204)(
 
 
 @case("DELETE /friends/api/public/friends/<user_id>/<friend_id>", 204)
-def unfriend(town: Town) -> Asked:
+def unfriend(town: Town) -> PlayerRequest:
     town.befriend(town.ann, town.bob)
     return town.ann, f"DELETE {FRIENDS}/{town.ann.id}/{town.bob.id}", None
 
@@ -172,38 +172,38 @@ case("POST /friends/api/public/blocklist/<user_id>/<friend_id>", 204)(
 
 
 @case("PUT /friends/api/public/blocklist/<user_id>/<friend_id>", 204)
-def put_block(town: Town) -> Asked:
+def put_block(town: Town) -> PlayerRequest:
     return town.ann, f"PUT {BLOCKED}/{town.ann.id}/{town.bob.id}", None
 
 
 @case("DELETE /friends/api/public/blocklist/<user_id>/<friend_id>", 204)
-def unblock(town: Town) -> Asked:
+def unblock(town: Town) -> PlayerRequest:
     town.did(*put_block(town))
     return town.ann, f"DELETE {BLOCKED}/{town.ann.id}/{town.bob.id}", None
 
 
 @case("PUT /slayerlink/invite", 200)
-def ask_link(town: Town) -> Asked:
+def ask_link(town: Town) -> PlayerRequest:
     town.befriend(town.ann, town.bob)
     return town.ann, "PUT /slayerlink/invite", {"account_id": town.bob.id, "slot": 1}
 
 
 @case("POST /slayerlink/invite", 200)
-def accept_link(town: Town) -> Asked:
+def accept_link(town: Town) -> PlayerRequest:
     town.did(*ask_link(town))
     town.pass_time()
     return town.bob, "POST /slayerlink/invite", {"action": "accept", "account_id": town.ann.id}
 
 
 @case("DELETE /slayerlink/invites/<account_id>", 200)
-def drop_links(town: Town) -> Asked:
+def drop_links(town: Town) -> PlayerRequest:
     town.did(*ask_link(town))
     town.pass_time()
     return town.bob, f"DELETE /slayerlink/invites/{town.bob.id}", None
 
 
 @case("DELETE /slayerlink/links", 200)
-def end_link(town: Town) -> Asked:
+def end_link(town: Town) -> PlayerRequest:
     town.did(*accept_link(town))
     return town.ann, "DELETE /slayerlink/links", {"account_id": town.bob.id}
 
@@ -212,42 +212,42 @@ def end_link(town: Town) -> Asked:
 
 
 @case("PUT /party/invite", 409)
-def invite(town: Town) -> Asked:
+def invite(town: Town) -> PlayerRequest:
     return town.ann, "PUT /party/invite", {"recipientPlayerId": town.bob.id}
 
 
 @case("PUT /party/invite/accept/<invite_id>", 200)
-def accept(town: Town) -> Asked:
+def accept(town: Town) -> PlayerRequest:
     town.did(*invite(town))
     return town.bob, f"PUT /party/invite/accept/{town.party(town.ann)}", {}
 
 
 @case("DELETE /party/invite", 200)
-def decline(town: Town) -> Asked:
+def decline(town: Town) -> PlayerRequest:
     town.did(*invite(town))
     return town.bob, "DELETE /party/invite", {"partyId": town.party(town.ann)}
 
 
 @case("DELETE /party/member", 200)
-def part(town: Town) -> Asked:
+def part(town: Town) -> PlayerRequest:
     town.party(town.ann, town.bob)
     return town.bob, "DELETE /party/member", None
 
 
 @case("DELETE /party/member/<member_id>", 404)
-def kick(town: Town) -> Asked:
+def kick(town: Town) -> PlayerRequest:
     town.party(town.ann, town.bob)
     return town.ann, f"DELETE /party/member/{town.bob.id}", None
 
 
 @case("PUT /party/member/promote/<member_id>", 403)
-def promote(town: Town) -> Asked:
+def promote(town: Town) -> PlayerRequest:
     town.party(town.ann, town.bob)
     return town.ann, f"PUT /party/member/promote/{town.bob.id}", None
 
 
 @case("DELETE /party/leader/<leader_id>", 200)
-def drop_leader(town: Town) -> Asked:
+def drop_leader(town: Town) -> PlayerRequest:
     town.party(town.ann, town.bob)
     return town.bob, f"DELETE /party/leader/{town.ann.id}", None
 
@@ -256,38 +256,38 @@ def drop_leader(town: Town) -> Asked:
 
 
 @case("PUT /guild/invite/<account_id>", 409)
-def guild_invite(town: Town) -> Asked:
+def guild_invite(town: Town) -> PlayerRequest:
     town.create_guild(town.ann)
     return town.ann, f"PUT /guild/invite/{town.bob.id}", None
 
 
 @case("POST /guild/invite/accept/<invite_id>", 404)
-def guild_accept(town: Town) -> Asked:
+def guild_accept(town: Town) -> PlayerRequest:
     town.did(*guild_invite(town))
     return town.bob, f"POST /guild/invite/accept/{town.guild_invite(town.bob)}", None
 
 
 @case("DELETE /guild/invite/<invite_id>", 404)
-def guild_decline(town: Town) -> Asked:
+def guild_decline(town: Town) -> PlayerRequest:
     town.did(*guild_invite(town))
     return town.bob, f"DELETE /guild/invite/{town.guild_invite(town.bob)}", None
 
 
 @case("DELETE /guild/player", 404)
-def guild_leave(town: Town) -> Asked:
+def guild_leave(town: Town) -> PlayerRequest:
     town.create_guild(town.ann, town.bob)
     return town.bob, "DELETE /guild/player", None
 
 
 @case("DELETE /guild/player/<account_id>", 404)
-def guild_kick(town: Town) -> Asked:
+def guild_kick(town: Town) -> PlayerRequest:
     town.create_guild(town.ann, town.bob)
     town.pass_time()
     return town.ann, f"DELETE /guild/player/{town.bob.id}", None
 
 
 @case("PUT /guild/rank/<account_id>/<rank>", 403)
-def hand_over(town: Town) -> Asked:
+def hand_over(town: Town) -> PlayerRequest:
     town.create_guild(town.ann, town.bob)
     return town.ann, f"PUT /guild/rank/{town.bob.id}/leader", None
 

@@ -7,7 +7,7 @@ revision = "0009"
 down_revision = "0008"
 
 ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-KEPT = "the audit log is append only"
+APPEND_ONLY = "the audit log is append only"
 
 
 def upgrade() -> None:
@@ -45,14 +45,14 @@ def _guard_sqlite() -> None:
     for change in ("UPDATE", "DELETE"):
         op.execute(
             f"CREATE TRIGGER audit_log_no_{change.lower()} BEFORE {change} ON audit_log "
-            f"BEGIN SELECT RAISE(ABORT, '{KEPT}'); END"
+            f"BEGIN SELECT RAISE(ABORT, '{APPEND_ONLY}'); END"
         )
 
 
 def _guard_postgresql() -> None:
     op.execute(
         "CREATE FUNCTION audit_log_kept() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{KEPT}'; END $$"
+        f"$$ BEGIN RAISE EXCEPTION '{APPEND_ONLY}'; END $$"
     )
     op.execute(
         "CREATE TRIGGER audit_log_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log "

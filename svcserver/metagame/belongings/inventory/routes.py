@@ -20,7 +20,7 @@ from svcserver.metagame.belongings.inventory.wire import (
     account_named,
 )
 from svcserver.metagame.once import Again
-from svcserver.metagame.replies import LOST
+from svcserver.metagame.replies import OUTCOME_UNKNOWN
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.front import AnsweredError
 from svcserver.web.routes import Answer, Feature, bare
@@ -53,7 +53,7 @@ class InventoryRoutes:
         owner, sent, size = self._owner(call), call.body.parse_value(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         if deal.transaction_id is None and call.attempt.is_again:
-            raise AnsweredError(LOST)  # the change may have been committed
+            raise AnsweredError(OUTCOME_UNKNOWN)  # the change may have been committed
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
     @routes.row(

@@ -153,7 +153,7 @@ ANNOUNCEMENTS = sa.Table(
     sa.Column("ends_at", sa.BigInteger, nullable=False),
     sa.Column("restart_at", sa.BigInteger, nullable=True),
 )
-_KEPT = OneRow(ANNOUNCEMENTS)
+_STORED = OneRow(ANNOUNCEMENTS)
 
 
 @frozen
@@ -164,7 +164,7 @@ class SqlAnnouncement:
 
     def get(self, now: float) -> Announcement | None:
         """Return the announcement to show at ``now`` (epoch seconds), or None if there is none."""
-        row = _KEPT.get(self.tx)
+        row = _STORED.get(self.tx)
         if row is None:
             return None
         announcement = Announcement(row.text, row.made_by, row.made_at, row.ends_at, row.restart_at)
@@ -172,7 +172,7 @@ class SqlAnnouncement:
 
     def put(self, announcement: Announcement | None) -> None:
         """Replace the stored announcement, or delete it if the new announcement is None."""
-        _KEPT.put(self.tx, None if announcement is None else asdict(announcement))
+        _STORED.put(self.tx, None if announcement is None else asdict(announcement))
 
 
 @frozen

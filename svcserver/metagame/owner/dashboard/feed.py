@@ -22,7 +22,7 @@ from svcserver.metagame.play.presence.rules import Beat, Place, place
 
 EVERY_S = 5.0
 LATE_S = 60.0  # a snapshot from this far in the future was stored before the clock was set back
-KEPT = 100  # events
+MAX_EVENTS = 100  # events
 KEPT_S = 24 * 3600.0  # since the newest event
 MOST_NAMES = 4  # names per event; further players are only counted
 ONLY = ""  # the key of the only entry
@@ -93,7 +93,7 @@ def _act(was: Spot | None, spot: Spot) -> str:
 
 @frozen
 class Feed:
-    """The last ``KEPT`` events of all workers."""
+    """The last ``MAX_EVENTS`` events of all workers."""
 
     board: Board
 
@@ -131,7 +131,7 @@ def _record(
         for more, (who, what) in enumerate(events, 1)
     )
     if events:
-        transaction.put(LINES, ONLY, (*lines, *fresh)[-KEPT:])
+        transaction.put(LINES, ONLY, (*lines, *fresh)[-MAX_EVENTS:])
 
 
 @frozen

@@ -16,7 +16,7 @@ from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.play.presence.feature import Online
 
 EVERY_S = 5.0
-KEPT = 720  # samples: an hour
+MAX_SAMPLES = 720  # samples: an hour
 
 
 @frozen
@@ -37,10 +37,10 @@ class HealthSample:
 
 @define
 class HealthHistory:
-    """The last ``KEPT`` health samples, oldest first."""
+    """The last ``MAX_SAMPLES`` health samples, oldest first."""
 
     taken: Signal[HealthSample] = field(factory=Signal, init=False)
-    samples: deque[HealthSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+    samples: deque[HealthSample] = field(factory=lambda: deque(maxlen=MAX_SAMPLES), init=False)
     _before: Counts = field(factory=Counts, init=False)
     _at: float | None = field(default=None, init=False)
 

@@ -11,7 +11,7 @@ from svcserver.metagame.owner.dashboard.history import HealthHistory
 from svcserver.web.logs import LogLines
 from svcserver.web.logwriter import LogDestination
 
-KEPT = 500  # lines
+MAX_LINES = 500  # lines
 LONGEST = 2_000  # characters of a line
 
 
@@ -25,7 +25,7 @@ class LogTail:
 
     out: LogDestination | None = None
     count: int = 0  # lines ever written
-    _lines: deque[str] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+    _lines: deque[str] = field(factory=lambda: deque(maxlen=MAX_LINES), init=False)
 
     def write(self, text: str, /) -> object:
         for line in text.splitlines():

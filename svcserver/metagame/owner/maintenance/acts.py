@@ -22,7 +22,7 @@ from svcserver.metagame.accounts.audit import Act, Audit, AuditEntry, Trace
 from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, DrainOrder, MaintenanceStatus
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
-from svcserver.metagame.play.drain import DRAIN, ONLY, TOLD, Drain, Then
+from svcserver.metagame.play.drain import DRAIN, ONLY, ORDERED, Drain, Then
 from svcserver.metagame.play.nodes.reports import AGENTS, AgentSeen
 from svcserver.metagame.play.presence.feature import Online
 
@@ -71,7 +71,7 @@ class Maintenance:
             store = SqlMaintenance(tx)
             before = store.get()
             trace.before = _described(before)
-            if before is not None and before.is_told:
+            if before is not None and before.is_ordered:
                 raise Conflict(
                     f"the server is empty and svc-stack is already {before.then}, so this can no "
                     "longer be changed",
@@ -200,7 +200,7 @@ class Maintenance:
     async def _stop_when_empty(self) -> None:
         drain = await self._as_kept()
         first, self._has_looked = not self._has_looked, True
-        if drain is not None and drain.is_told:
+        if drain is not None and drain.is_ordered:
             await self._end_when_done(drain, first=first)
             return
         self._requested_since = None
@@ -213,7 +213,7 @@ class Maintenance:
         if now - self._empty_since < EMPTY_S:
             return
         self._empty_since = None
-        acting = evolve(drain, then=TOLD[drain.then])
+        acting = evolve(drain, then=ORDERED[drain.then])
         if await self.become(drain, acting):
             log.info("the server is empty: {then}, as {by} requested", then=drain.then, by=drain.by)
             await self._ask_stack(drain.then, acting)

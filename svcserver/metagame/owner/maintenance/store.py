@@ -17,7 +17,7 @@ MAINTENANCE = sa.Table(
     sa.Column("wait_until", sa.String(16), nullable=False),
     sa.Column("reason", sa.String(256), nullable=False),
 )
-_KEPT = OneRow(MAINTENANCE)
+_STORED = OneRow(MAINTENANCE)
 
 
 @frozen
@@ -28,7 +28,7 @@ class SqlMaintenance:
 
     def get(self) -> Drain | None:
         """Return the stored mode, or None if it is off."""
-        row = _KEPT.get(self.tx)
+        row = _STORED.get(self.tx)
         if row is None:
             return None
         then, until = Then(row.then_act), Until(row.wait_until)
@@ -40,7 +40,7 @@ class SqlMaintenance:
         The time ``since`` is rounded to milliseconds.
         """
         if drain is None:
-            _KEPT.put(self.tx, None)
+            _STORED.put(self.tx, None)
             return
         row = {
             "made_by": drain.by,
@@ -49,4 +49,4 @@ class SqlMaintenance:
             "wait_until": drain.until.value,
             "reason": drain.reason,
         }
-        _KEPT.put(self.tx, row)
+        _STORED.put(self.tx, row)

@@ -10,7 +10,7 @@ from svcserver.kernel.shapes import Moment, pascal_case, spelled, text, text_whe
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.owner.maintenance.rules import ACTS, DrainOrder, MaintenanceStatus
-from svcserver.metagame.play.drain import TOLD, Drain, Then, Until
+from svcserver.metagame.play.drain import ORDERED, Drain, Then, Until
 from svcserver.metagame.play.nodes.reports import AgentSeen
 
 Word = Annotated[str, text(0, 16)]
@@ -39,7 +39,7 @@ class DrainRequest:
             wanted = DrainOrder(Then(self.then), Until(self.until), self.reason)
         except ValueError:
             wanted = None
-        if wanted is None or wanted.then in TOLD.values():
+        if wanted is None or wanted.then in ORDERED.values():
             raise Malformed(
                 'Then must be "stop", "restart" or empty, and Until "no hunt" or "nobody"',
                 code="bad_request",

@@ -11,7 +11,7 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import SentToHunt
 
-KEPT = 10  # hunts per player
+MAX_HUNTS = 10  # hunts per player
 HUNTS = sa.Table(
     "latest_hunts",
     METADATA,
@@ -26,14 +26,14 @@ _LATEST = (
     sa.select(_H.hunt_id, _H.at)
     .where(_H.account_id == sa.bindparam("account"))
     .order_by(_H.id.desc())
-    .limit(KEPT)
+    .limit(MAX_HUNTS)
 )
 _OLDEST_KEPT = (
     sa.select(_H.id)
     .where(_H.account_id == sa.bindparam("account"))
     .order_by(_H.id.desc())
     .limit(1)
-    .offset(KEPT - 1)
+    .offset(MAX_HUNTS - 1)
     .scalar_subquery()
 )
 _CUT = sa.delete(HUNTS).where(_H.account_id == sa.bindparam("account"), _H.id < _OLDEST_KEPT)
@@ -52,7 +52,7 @@ class HuntLog:
     wall_clock: Callable[[], float]
 
     def note(self, sent: SentToHunt) -> Deferred[None]:
-        """Record a player's hunt, and delete all but the player's newest ``KEPT`` hunts."""
+        """Record a player's hunt, and delete all but the player's newest ``MAX_HUNTS`` hunts."""
         account_id = sent.account_id
 
         def work(tx: sa.Connection) -> None:

@@ -16,7 +16,7 @@ class SortOrder(StrEnum):
     """The sort order of a list of accounts."""
 
     NAME = "name"
-    SEEN = "seen"  # last seen first
+    LAST_SEEN = "seen"  # last seen first
     ROLE = "role"  # owners first
 
 

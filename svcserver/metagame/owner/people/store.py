@@ -22,7 +22,7 @@ ACCOUNT_SEEN = sa.Table(
 )
 _PUT_SEEN = Upsert(ACCOUNT_SEEN)
 _PATTERN, _SKIP, _COUNT = "pattern", "skip", "count"
-_A, _SEEN = ACCOUNTS.c, ACCOUNT_SEEN.c.at
+_A, _LAST_SEEN = ACCOUNTS.c, ACCOUNT_SEEN.c.at
 _ROLE = sa.case(
     (_A.is_admin != 0, 0),
     (_A.staff_role == "moderator", 1),
@@ -32,7 +32,7 @@ _ROLE = sa.case(
 _NAME = sa.func.lower(_A.username)
 _ORDERS = {
     rules.SortOrder.NAME: (_NAME, _A.id),
-    rules.SortOrder.SEEN: (_SEEN.is_(None), _SEEN.desc(), _NAME, _A.id),
+    rules.SortOrder.LAST_SEEN: (_LAST_SEEN.is_(None), _LAST_SEEN.desc(), _NAME, _A.id),
     rules.SortOrder.ROLE: (_ROLE, _NAME, _A.id),
 }
 
@@ -51,7 +51,9 @@ _FILTERS: Mapping[rules.AccountFilter, sa.ColumnElement[bool]] = {
 
 
 def _list(order: rules.SortOrder, only: rules.AccountFilter) -> sa.Select[tuple[str, int | None]]:
-    accounts = sa.select(_A.id, _SEEN).outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
+    accounts = sa.select(_A.id, _LAST_SEEN).outerjoin(
+        ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id
+    )
     like = {"escape": "\\"}
     wanted = sa.or_(
         sa.bindparam(_PATTERN, type_=sa.String) == "",
@@ -78,12 +80,12 @@ _ADD_NOTES = (
     .where(_A.id == sa.bindparam("wanted"))
     .values(notes=_A.notes + sa.bindparam("more"))
 )
-_ONE = (
-    sa.select(_A.created_at, _SEEN, sa.func.min(ACCOUNT_KEYS.c.key_hash).label("key_hash"))
+_DETAILS = (
+    sa.select(_A.created_at, _LAST_SEEN, sa.func.min(ACCOUNT_KEYS.c.key_hash).label("key_hash"))
     .outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
     .outerjoin(ACCOUNT_KEYS, ACCOUNT_KEYS.c.account_id == _A.id)
     .where(_A.id == sa.bindparam("wanted"))
-    .group_by(_A.id, _A.created_at, _SEEN)
+    .group_by(_A.id, _A.created_at, _LAST_SEEN)
 )
 
 
@@ -140,7 +142,7 @@ class SqlPeople:
 
     def person(self, account: Account, now: float) -> rules.AccountDetails:
         """Return the details of an account."""
-        row = self.tx.execute(_ONE, {"wanted": account.id}).one()
+        row = self.tx.execute(_DETAILS, {"wanted": account.id}).one()
         sanctions = {kind: SqlSanctions(self.tx).find(account.id, kind) for kind in SanctionKind}
         held = {
             kind: sanction

@@ -20,7 +20,7 @@ from svcserver.metagame.social.friends import rules
 from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, RequestResult
 from svcserver.metagame.social.friends.store import Also, SqlFriends
 
-ASKED = Quota.named("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S)
+REQUESTS_SENT = Quota.named("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S)
 
 
 @define
@@ -43,7 +43,7 @@ class FriendActs:
     async def request(
         self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY
     ) -> RequestResult:
-        async with ASKED.place(self.board, me) as place:
+        async with REQUESTS_SENT.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[RequestResult, Friendship]:
                 return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)

@@ -59,7 +59,7 @@ _G, _M, _I = GUILDS.c, GUILD_MEMBERS.c, GUILD_INVITES.c
 _GUILD = sa.select(GUILDS).where(_G.id == sa.bindparam("wanted"))
 _NAMED = sa.select(GUILDS).where(_G.name_key == sa.bindparam("wanted"))
 _NAMEPLATE = sa.select(_G.id).where(_G.nameplate_key == sa.bindparam("wanted"))
-_FOUND = sa.insert(GUILDS)
+_INSERT_GUILD = sa.insert(GUILDS)
 _SET_LEADER = (
     sa.update(GUILDS).where(_G.id == sa.bindparam("wanted")).values(leader_id=sa.bindparam("who"))
 )
@@ -191,7 +191,7 @@ class SqlGuilds:
 
     def insert_guild(self, guild: Guild) -> None:
         self.tx.execute(
-            _FOUND,
+            _INSERT_GUILD,
             {
                 "id": guild.id,
                 "name": guild.name,

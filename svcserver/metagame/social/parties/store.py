@@ -23,7 +23,7 @@ Candidate = Callable[[BoardTransaction, str], rules.PartyCandidate | None]
 PARTIES = Kind("parties", rules.Party, lives_s=DAY_S, kept_by_reading=True)
 PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
 # not sealed: a forged entry only keeps a silent member in the party
-HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False, sealed=False)
+LAST_POLL = Kind("party_heard", float, lives_s=DAY_S, compared=False, sealed=False)
 RECEIVED = Kind("party_invites_to", tuple[rules.PartyInvitation, ...], lives_s=rules.INVITE_S)
 PENDING = Kind("party_invites_of", tuple[rules.PartyInvitation, ...], lives_s=rules.INVITE_S)
 SENT = Quota.named("party_invites_sent", rules.MAX_SENT, rules.SENT_S)
@@ -65,7 +65,7 @@ class BoardParties:
             self.transaction.put(PARTY_OF, account_id, party_id)
 
     def last_seen(self, account_id: AccountId) -> float | None:
-        return self.transaction.get(HEARD, account_id)
+        return self.transaction.get(LAST_POLL, account_id)
 
     def mark_seen(self, account_id: AccountId) -> None:
         mark_seen(self.transaction, account_id)
@@ -166,7 +166,7 @@ def mark_seen(transaction: BoardTransaction, account_id: AccountId) -> None:
 
     The function reads nothing, so it causes no conflict with other transactions.
     """
-    transaction.put(HEARD, account_id, transaction.now)
+    transaction.put(LAST_POLL, account_id, transaction.now)
 
 
 def near(*account_ids: AccountId) -> list[Key]:

@@ -28,7 +28,7 @@ from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
 T = TypeVar("T")
 
-ASKED = Quota.named("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
+INVITES_SENT = Quota.named("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
 
 
 # -- operations in an open transaction -------------------------------------------
@@ -164,7 +164,7 @@ class SlayerLinkActs:
         self, me: AccountId, partner: AccountId, slot: int | None, *, attempt: Attempt = ONLY
     ) -> str:
         """Invite a friend to a slayer link; return the id of the new or already pending invite."""
-        async with ASKED.place(self.board, me) as place:
+        async with INVITES_SENT.place(self.board, me) as place:
 
             def work(links: SqlSlayerLinks, at: int) -> tuple[str, bool]:
                 return invite(links, me, partner, slot, at, may_send=place.free)

@@ -21,9 +21,9 @@ from svcserver.kernel.host_history import STEP_S, HostHistory
 from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import (
-    KEPT,
     LINES,
     LOOK,
+    MAX_EVENTS,
     Feed,
     FeedLine,
     Snapshot,
@@ -80,13 +80,13 @@ class FeedTests(SynchronousTestCase):
     def test_the_first_snapshot_is_no_event_and_lines_are_bounded(self) -> None:
         self.take(self.feed, 1.0, {"Ada": CITY})
         self.assertEqual(self.newest(self.feed), [])
-        for number in range(KEPT):
+        for number in range(MAX_EVENTS):
             self.take(self.feed, 2.0 + number, {} if number % 2 == 0 else {"Ada": CITY})
             self.take(self.feed, 2.5 + number, {"Bo": CITY})
         lines = self.newest(self.feed)
-        self.assertEqual(len(lines), KEPT)
+        self.assertEqual(len(lines), MAX_EVENTS)
         numbers = [line.number for line in lines]
-        self.assertEqual(numbers, [*range(numbers[0], numbers[0] - KEPT, -1)])
+        self.assertEqual(numbers, [*range(numbers[0], numbers[0] - MAX_EVENTS, -1)])
 
     def test_every_worker_shows_each_event_once(self) -> None:
         looks: list[dict[str, Spot]] = [{}, {"Ada": CITY}, {"Ada": HUNT, "Bo": HUNT}, {"Bo": CITY}]

@@ -3,7 +3,12 @@
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, HealthHistory, health_watch
+from svcserver.metagame.owner.dashboard.history import (
+    EVERY_S,
+    MAX_SAMPLES,
+    HealthHistory,
+    health_watch,
+)
 from svcserver.metagame.owner.dashboard.wire import show_health
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.feature import Online
@@ -40,9 +45,11 @@ class HistoryTests(SynchronousTestCase):
 
     @proves("GET DashboardEvents")
     def test_only_an_hour_is_kept(self) -> None:
-        for number in range(KEPT + 3):
+        for number in range(MAX_SAMPLES + 3):
             self.take(number * EVERY_S)
-        self.assertEqual((len(self.history.samples), self.history.samples[0].at), (KEPT, 15.0))
+        self.assertEqual(
+            (len(self.history.samples), self.history.samples[0].at), (MAX_SAMPLES, 15.0)
+        )
 
     def test_a_reader_gets_only_newer_samples(self) -> None:
         for at in (5.0, 10.0, 15.0):

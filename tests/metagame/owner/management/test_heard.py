@@ -14,7 +14,7 @@ from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.presence.feature import Online
 from tests.metagame.owner.management.test_instances import ANN, BOB, CLEO, Reply, record
-from tests.metagame.play.matchmaking.live import Seen
+from tests.metagame.play.matchmaking.live import BoardMatchmaker
 from tests.support.live import TestBoard
 from tests.support.proves import proves
 
@@ -50,7 +50,7 @@ class HeardTests(SynchronousTestCase):
         self.clock, self.deploy, board = Clock(), Deploy(), TestBoard()
         self.board, self.online = board, Online(board.board)
         client = DeployClient(self.deploy, self.clock, "127.0.0.1:61001", 30.0)
-        placed = DeployedInstances(client, Seen().matches, Titles.load(), "The City")
+        placed = DeployedInstances(client, BoardMatchmaker().matches, Titles.load(), "The City")
         seen_players = SeenPlayers(self.online, placed, CITY, lambda: board.now)
         self.watch = seen_players_watch(seen_players, self.clock)
         self.watch.startService()

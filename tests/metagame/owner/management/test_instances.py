@@ -17,7 +17,7 @@ from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.presence.rules import Place
-from tests.metagame.play.matchmaking.live import Seen
+from tests.metagame.play.matchmaking.live import BoardMatchmaker
 from tests.support.proves import proves
 
 ANN, BOB, CLEO = AccountId("UID-ann"), AccountId("UID-bob"), AccountId("UID-cleo")
@@ -68,7 +68,7 @@ class Http:
 class InstancesCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.http = Clock(), Http()
-        self.matches = Seen()
+        self.matches = BoardMatchmaker()
         deploy = DeployClient(self.http, self.clock, "127.0.0.1:61001", 30.0)
         self.instances = DeployedInstances(deploy, self.matches.matches, Titles.load(), "The City")
 

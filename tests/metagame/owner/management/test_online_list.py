@@ -12,7 +12,7 @@ from svcserver.metagame.owner.management.acts import OnlinePlayers
 from svcserver.metagame.owner.management.routes import OnlineListRoutes
 from svcserver.metagame.play.matches import Server
 from svcserver.web.front import FrontDoor
-from tests.metagame.play.matchmaking.live import Seen
+from tests.metagame.play.matchmaking.live import BoardMatchmaker
 from tests.support.browser import Browser
 from tests.support.game import Game, Player
 from tests.support.proves import proves
@@ -67,7 +67,7 @@ class HuntTests(SynchronousTestCase):
         self.game = game = Game(self)
         self.admin = game.player("Olga", admin=True)
         self.ann = AccountId(game.player("Ann_1").id)
-        self.matches = Seen()
+        self.matches = BoardMatchmaker()
         self.matches.live.now = game.clock.seconds()
         self.wall_clock = game.clock.seconds
         feature = OnlineListRoutes(

@@ -4,7 +4,7 @@ from sqlalchemy import select
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import SentToHunt
-from svcserver.metagame.owner.passports.hunts import HUNTS, KEPT
+from svcserver.metagame.owner.passports.hunts import HUNTS, MAX_HUNTS
 from svcserver.metagame.owner.passports.wire import NewKeyRequest
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -56,11 +56,11 @@ class HuntTests(SynchronousTestCase):
     def test_the_latest_hunts_are_kept(self) -> None:
         game = Game(self)
         ann = game.player("Ann_1")
-        for number in range(KEPT + 5):
+        for number in range(MAX_HUNTS + 5):
             game.parts.news.sent_to_hunt.send(SentToHunt(ann.id, f"Hunt_{number}"))
             game.clock.advance(60)
         hunts = game.browse("GET", "/launcher/hunter", key=ann.key).json["hunts"]
-        self.assertEqual(len(hunts), KEPT)
+        self.assertEqual(len(hunts), MAX_HUNTS)
         self.assertEqual([hunt["title"] for hunt in hunts[:2]], ["Hunt_14", "Hunt_13"])
         self.assertEqual(hunts[0]["at"] - hunts[1]["at"], 60_000)
 
@@ -68,9 +68,9 @@ class HuntTests(SynchronousTestCase):
         game = Game(self)
         ann, bob = game.player("Ann_1"), game.player("Bob_1")
         game.parts.news.sent_to_hunt.send(SentToHunt(bob.id, "Hunt_of_Bob"))
-        for number in range(KEPT + 5):
+        for number in range(MAX_HUNTS + 5):
             game.parts.news.sent_to_hunt.send(SentToHunt(ann.id, f"Hunt_{number}"))
         rows = game.ledger.run(lambda tx: tx.execute(select(HUNTS.c.account_id)).scalars().all())
-        self.assertEqual((rows.count(ann.id), rows.count(bob.id)), (KEPT, 1))
+        self.assertEqual((rows.count(ann.id), rows.count(bob.id)), (MAX_HUNTS, 1))
         [hunts] = game.browse("GET", "/launcher/hunter", key=bob.key).json["hunts"]
         self.assertEqual(hunts["title"], "Hunt_of_Bob")

@@ -21,10 +21,10 @@ from tests.support.live import TestBoard
 T = TypeVar("T")
 
 
-class SeenMatch:
+class BoardMatch:
     """A match whose attributes are read from and written to the board."""
 
-    def __init__(self, world: Seen, match_id: str) -> None:
+    def __init__(self, world: BoardMatchmaker, match_id: str) -> None:
         object.__setattr__(self, "_at", (world, match_id))
 
     @property
@@ -41,7 +41,7 @@ class SeenMatch:
         world.do(lambda rules: setattr(rules.stored.match(match_id), name, value))
 
 
-class Seen:
+class BoardMatchmaker:
     """The operations of ``Matchmaker``; ``now`` defaults to the time of the previous call."""
 
     def __init__(self, cooldown_s: float = 0.0, live: Callable[[], Any] = TestBoard) -> None:
@@ -67,7 +67,7 @@ class Seen:
         return self.do(job, now)
 
     def wrap_entry(self, entry: MatchEntry) -> MatchEntry:
-        match: Any = self._known.setdefault(entry.match.id, SeenMatch(self, entry.match.id))
+        match: Any = self._known.setdefault(entry.match.id, BoardMatch(self, entry.match.id))
         return evolve(entry, match=match)
 
     def join(

@@ -13,7 +13,7 @@ TUTORIAL = {
     "gameArgs": "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=",
     "playerHuntId": "",
 }
-OTHER = HUNT | {"playerHuntId": "Hunt_B"}
+HUNT_B = HUNT | {"playerHuntId": "Hunt_B"}
 BUSY = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
 
 
@@ -97,7 +97,7 @@ class AloneTests(LaunchCase):
 
     def test_a_request_for_a_second_hunt_leads_to_the_first_hunt(self) -> None:
         self.assertEqual(self.hunt(self.ann), 8775)
-        self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+        self.assertEqual(self.hunt(self.ann, HUNT_B), "MATCHING")
         self.game.clock.advance(20)
         self.assertEqual(self.sent_to(self.ann), 8775)
         self.assertEqual(len(self.fleet.requests), 1)
@@ -127,7 +127,7 @@ class AloneTests(LaunchCase):
         self.hunt(self.ann)
         self.join(self.ann, **CITY)
         self.assertEqual(self.sent_to(self.ann), 8777)
-        self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+        self.assertEqual(self.hunt(self.ann, HUNT_B), "MATCHING")
         self.fleet.running.discard(8775)
         self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.ann), 8774)
@@ -137,7 +137,7 @@ class AloneTests(LaunchCase):
         self.hunt(self.ann)
         self.join(self.ann, **CITY)
         for _ in range(10):
-            self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+            self.assertEqual(self.hunt(self.ann, HUNT_B), "MATCHING")
             self.game.clock.advance(120)
             self.assertEqual(self.sent_to(self.ann), "MATCHING")
         self.assertEqual(self.fleet.running, {8775})
@@ -147,7 +147,7 @@ class AloneTests(LaunchCase):
         self.join(self.ann, **CITY)
         self.fleet.says = False
         self.fleet.running.clear()
-        self.hunt(self.ann, OTHER)
+        self.hunt(self.ann, HUNT_B)
         self.game.clock.advance(60)
         self.assertEqual(self.sent_to(self.ann), "MATCHING")
         self.fleet.says = True
@@ -161,14 +161,14 @@ class AloneTests(LaunchCase):
             self.hunt(player)
             port = self.fleet.next
             self.join(player, **CITY)
-            self.assertEqual(self.hunt(player, OTHER), port)
+            self.assertEqual(self.hunt(player, HUNT_B), port)
 
     def test_an_error_of_the_deploy_server_ends_no_launch(self) -> None:
         for player, status in zip(self.players, (500, 503), strict=False):
             self.fleet.instead = Reply(status, b"")
             self.hunt(player)
             self.join(player, **CITY)
-            self.assertEqual(self.hunt(player, OTHER), "MATCHING")
+            self.assertEqual(self.hunt(player, HUNT_B), "MATCHING")
 
     def test_a_city_and_another_player_are_never_in_the_way(self) -> None:
         self.join(self.ann, **TUTORIAL)
@@ -180,8 +180,8 @@ class AloneTests(LaunchCase):
 
     def test_a_queue_starts_if_any_of_its_players_has_no_game_server(self) -> None:
         self.hunt(self.ann)
-        self.join(self.bob, **OTHER)
-        self.assertEqual(self.hunt(self.ann, OTHER), 8774)
+        self.join(self.bob, **HUNT_B)
+        self.assertEqual(self.hunt(self.ann, HUNT_B), 8774)
         self.assertEqual(self.fleet.requests[-1]["ExpectedPlayers"], [self.bob.id, self.ann.id])
 
     def test_a_launch_cooldown_of_0_allows_any_number_of_servers(self) -> None:
@@ -205,13 +205,13 @@ class TogetherTests(LaunchCase):
         self.assertEqual(self.sent_to(player), 8777)
 
     def again(self, player: Player, after: float = 60) -> int | str:
-        self.hunt(player, OTHER)
+        self.hunt(player, HUNT_B)
         self.game.clock.advance(after)
         return self.sent_to(player)
 
     def test_leaving_a_hunt_does_not_skip_the_launch_cooldown(self) -> None:
         self.city(self.ann)
-        self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+        self.assertEqual(self.hunt(self.ann, HUNT_B), "MATCHING")
         self.game.clock.advance(39)
         self.assertEqual(self.sent_to(self.ann), 8774)
 
@@ -240,7 +240,7 @@ class TogetherTests(LaunchCase):
     def test_a_launch_joined_in_another_players_queue_does_not_count(self) -> None:
         self.city(self.ann), self.city(self.bob)
         cat = self.players[2]
-        self.join(cat, **OTHER)
+        self.join(cat, **HUNT_B)
         self.assertEqual(self.again(self.bob, 0), 8774)
         self.fleet.running.discard(8775)
         self.city(self.bob)
@@ -254,7 +254,7 @@ class PartyTests(LaunchCase):
 
     def test_a_leaders_request_for_another_hunt_joins_the_partys_hunt(self) -> None:
         first = self.join(self.ann, **HUNT).json["candidateId"]
-        again = self.join(self.ann, **OTHER).json
+        again = self.join(self.ann, **HUNT_B).json
         self.assertEqual((again["candidateId"], again["huntId"]), (first, "Hunt_A"))
         for player in (self.ann, self.bob):
             self.assertEqual(self.sent_to(player), 8775)
@@ -266,7 +266,7 @@ class PartyTests(LaunchCase):
         for player in (self.ann, self.bob):
             self.sent_to(player)
         self.join(self.ann, **CITY)
-        self.join(self.ann, **OTHER)
+        self.join(self.ann, **HUNT_B)
         self.assertEqual(
             [self.sent_to(player) for player in (self.ann, self.bob)], ["MATCHING"] * 2
         )
@@ -281,7 +281,7 @@ class PartyTests(LaunchCase):
         self.game.clock.advance(60)
         for port in (8774, "MATCHING"):
             self.join(self.ann, **CITY)
-            self.join(self.ann, **OTHER)
+            self.join(self.ann, **HUNT_B)
             self.game.clock.advance(60)
             self.assertEqual([self.sent_to(player) for player in (self.ann, self.bob)], [port] * 2)
         self.assertEqual(self.fleet.running, {8775, 8774})

@@ -18,7 +18,7 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.metagame.play.matches import Match, MatchState, Server
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
-from tests.metagame.play.matchmaking.live import Seen
+from tests.metagame.play.matchmaking.live import BoardMatchmaker
 from tests.metagame.play.matchmaking.model import Launches, PlainMatchmaker
 from tests.support.live import TestBoard
 from tests.support.proves import proves
@@ -46,7 +46,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = Seen(COOLDOWN_S, type(self).make_live)
+        self.world = BoardMatchmaker(COOLDOWN_S, type(self).make_live)
         self.model = PlainMatchmaker(Launches(COOLDOWN_S))
         self.now = 0.0
         self.ports = 8000
@@ -202,4 +202,4 @@ class RulesTests(SynchronousTestCase):
             id, leader, members = "p", "a", ("a", "b")
 
         with self.assertRaises(Malformed):
-            Seen().join("b", LaunchRequest("ISLAND", "", "A"), HuntGroup(), 0.0)
+            BoardMatchmaker().join("b", LaunchRequest("ISLAND", "", "A"), HuntGroup(), 0.0)

@@ -10,9 +10,9 @@ from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.play.matches import Match, MatchState, Server
 from svcserver.metagame.play.matchmaking import store
 from svcserver.metagame.play.matchmaking.launching import Launching
-from tests.metagame.play.matchmaking.live import Seen
+from tests.metagame.play.matchmaking.live import BoardMatchmaker
 
-HUNT, OTHER = (LaunchRequest("ISLAND", "", name) for name in ("Hunt_A", "Hunt_B"))
+HUNT, HUNT_B = (LaunchRequest("ISLAND", "", name) for name in ("Hunt_A", "Hunt_B"))
 CITY = LaunchRequest("CITY", "", "")
 SERVER, ELSEWHERE = Server("203.0.113.9", 8775), Server("203.0.113.9", 8774)
 
@@ -29,7 +29,7 @@ PARTY = Party("party", "ann", ("ann", "bob", "cat"))
 
 class Case(SynchronousTestCase):
     def setUp(self) -> None:
-        self.matches = Seen()
+        self.matches = BoardMatchmaker()
 
     def join(self, player: str, now: float = 0.0, request: LaunchRequest = HUNT) -> Match:
         return self.matches.join(player, request, PARTY, now).match
@@ -83,7 +83,7 @@ class PartyTests(Case):
         match = self.join("ann")
         self.matches.asking(match, 0.0)
         self.matches.left_party("party", ("bob",))
-        alone = self.alone("bob", 1.0, OTHER)
+        alone = self.alone("bob", 1.0, HUNT_B)
         self.assertIs(self.join("bob", 2.0), match)
         self.assertTrue(alone.is_gone)
         self.assertEqual(match.players, ["ann", "bob", "cat"])

@@ -27,7 +27,7 @@ from tests.support.browser import Browser, Page
 from tests.support.game import GAME_SERVER_KEY, Game, Player
 
 HUNT_KEY, CITY_KEY, THEIR_KEY = ("a" * 64, "b" * 64, "c" * 64)
-NODE, OTHER = "node1", "node2"
+NODE, SECOND_NODE = "node1", "node2"
 HUNT, CITY = Server("203.0.113.5", 8770, NODE), Server("203.0.113.5", 8777, NODE)
 CALL: dict[str, Any] = {"json": {}}
 
@@ -110,13 +110,13 @@ class NodeGateTests(SynchronousTestCase):
         self.ann, self.bob, self.eve = map(self.game.player, ("Ann_1", "Bob_1", "Eve_1"))
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.fleet = FleetFolder(folder)
-        for node in (NODE, OTHER):
+        for node in (NODE, SECOND_NODE):
             self.fleet.issue(node, "203.0.113.5", "203.0.113.1", 61009)
         match = self.send(self.ann, LaunchRequest("ISLAND", "map", "Hunt"), HUNT)
         self.send(self.bob, LaunchRequest("CITY", "", ""), CITY)
         self.keys.add(HUNT_KEY, "hunt", HUNT, NODE, match)
         self.keys.add(CITY_KEY, "city", CITY, NODE)
-        self.keys.add(THEIR_KEY, "hunt", Server("203.0.113.6", 8769), OTHER, match)
+        self.keys.add(THEIR_KEY, "hunt", Server("203.0.113.6", 8769), SECOND_NODE, match)
         self.door = fleet_door(self.game.parts, self.fleet)
         self.browse = self.browser(NODE)
 
@@ -151,7 +151,7 @@ class NodeGateTests(SynchronousTestCase):
     def test_agent_of_a_machine_that_the_swarm_has_lost_is_notified(self) -> None:
         self.assertFalse(self.is_down())  # the deploy server does not answer
         for state in ("ready", "down"):
-            self.keys.machines = [machine(NODE, state), machine(OTHER, "down")]
+            self.keys.machines = [machine(NODE, state), machine(SECOND_NODE, "down")]
             self.assertEqual(self.is_down(), state == "down")
 
     def test_a_hunt_acts_for_its_own_players_only(self) -> None:
@@ -196,7 +196,7 @@ class NodeGateTests(SynchronousTestCase):
 
     def test_the_key_of_another_node_is_refused(self) -> None:
         self.assertEqual(self.grant(self.ann, THEIR_KEY), 401)
-        self.browse = self.browser(OTHER)
+        self.browse = self.browser(SECOND_NODE)
         self.assertEqual(self.grant(self.ann, HUNT_KEY), 401)
 
     def test_the_hosts_registered_key_is_refused(self) -> None:
@@ -214,7 +214,9 @@ class NodeGateTests(SynchronousTestCase):
         file = self.fleet.path / "nodes.json"
         nodes = [{**entry, "later": 1} for entry in json.parse(file.read_bytes())]
         file.write_bytes(json.dump(nodes))
-        self.assertEqual([node.id for node in FleetFolder(file.parent).nodes()], [NODE, OTHER])
+        self.assertEqual(
+            [node.id for node in FleetFolder(file.parent).nodes()], [NODE, SECOND_NODE]
+        )
 
     def test_an_account_in_the_body_is_checked(self) -> None:
         for player, status in ((self.ann, 200), (self.eve, 403)):

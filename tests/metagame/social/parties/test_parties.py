@@ -359,7 +359,7 @@ class BoundTests(SynchronousTestCase):
         party = self.do(0.0, lambda parties: parties.accept(invite))
         entries: tuple[tuple[Kind[Any], str], ...] = (
             (store.PARTY_OF, "bob"),
-            (store.HEARD, "bob"),
+            (store.LAST_POLL, "bob"),
             (store.PARTIES, party.id),
         )
         for kind, key in entries:

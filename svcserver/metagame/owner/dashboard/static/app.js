@@ -5,7 +5,7 @@ import { Refused, listen, read, signIn as begin, signInByLink, signOut as leave 
 import { audit } from "./audit.js";
 import * as connection from "./connection.js";
 import { button, card, el, head, nothing } from "./dom.js";
-import { LOST, say } from "./dialog.js";
+import { SIGNED_OUT, say } from "./dialog.js";
 import { account } from "./account.js";
 import { accounts } from "./accounts.js";
 import { alerts } from "./alerts.js";
@@ -152,7 +152,7 @@ function start(title, page, stream = "beat", query = new URLSearchParams()) {
   }, 500);
   const failed = (why) => {
     if (!shown()) return;
-    if (why.status === 401) return signOut(LOST);
+    if (why.status === 401) return signOut(SIGNED_OUT);
     const again = passes(why, live.again);
     const wait = why.status === 0 ? " The page loads when the server answers." : again ? " The page loads again soon." : "";
     root.replaceChildren(...refused(title, worded(why) + wait, why.status === 403 ? null : button("Load again", live.again)));
@@ -173,7 +173,7 @@ function start(title, page, stream = "beat", query = new URLSearchParams()) {
     refused: (why) => {
       if (!shown()) return;
       connection.answered();
-      if (why.status === 401) signOut(LOST);
+      if (why.status === 401) signOut(SIGNED_OUT);
       else quiet.show(`No live updates. ${worded(why)}`);
     },
   });

@@ -5,7 +5,7 @@ import { badge, button, card, el, head, linked, nothing, redraw, table } from ".
 import { act, show } from "./dialog.js";
 import { exactly } from "./words.js";
 
-const KEPT = 2000; // rows shown on a page that is open for days
+const MAX_ROWS = 2000; // rows shown on a page that is open for days
 
 export async function audit(root, live) {
   const box = (name, label) => el("input", { type: "search", id: `audit-${name}`, class: "search", placeholder: label, maxlength: 64, autocomplete: "off", "aria-label": label });
@@ -35,10 +35,10 @@ export async function audit(root, live) {
     const reply = await ask({});
     const fresh = reply.rows.filter((entry) => !shown.some((known) => known.id === entry.id));
     if (fresh.length === reply.rows.length) ({ rows: shown, next } = reply);
-    else if (shown.length + fresh.length <= KEPT) shown = [...fresh, ...shown];
+    else if (shown.length + fresh.length <= MAX_ROWS) shown = [...fresh, ...shown];
     else {
-      shown = [...fresh, ...shown].slice(0, KEPT);
-      next = shown[KEPT - 1].id;
+      shown = [...fresh, ...shown].slice(0, MAX_ROWS);
+      next = shown[MAX_ROWS - 1].id;
     }
     if (fresh.length) draw();
   });

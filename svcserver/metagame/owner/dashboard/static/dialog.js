@@ -143,10 +143,10 @@ export async function act(work, done = null, again = null) {
   }
 }
 
-export const LOST = "You are signed out: this session has ended, or your role has changed.";
+export const SIGNED_OUT = "You are signed out: this session has ended, or your role has changed.";
 
 function refused(why) {
-  say(why.status === 401 && why.code !== "key_wanted" ? LOST : why.message, true);
+  say(why.status === 401 && why.code !== "key_wanted" ? SIGNED_OUT : why.message, true);
   if (why.status === 0) away();
 }
 

@@ -11,7 +11,7 @@ const SPANS = [[600, "10 min"], [1800, "30 min"], [3600, "1 hour", "hour"], [86_
 const STEPS = { 60: "One point per minute.", 3600: "One point per hour.", 86400: "One point per day." };
 const TIMER_MS = 20; // the event loop is measured by a timer, whose excess is the lag
 const SLOWEST = 10000;
-const KEPT = 720;
+const MAX_SAMPLES = 720;
 const AGAIN_MS = 30_000;
 
 // title, unit, each series' name and its field live and over time, and the offset to subtract
@@ -75,7 +75,7 @@ export function health(root, live) {
     current = update;
     if (update.lastMinute) redraw(minute, tiles(update.lastMinute));
     const newest = samples.length ? samples[samples.length - 1].at : 0;
-    samples = [...samples, ...update.samples.filter((sample) => sample.at > newest)].slice(-KEPT);
+    samples = [...samples, ...update.samples.filter((sample) => sample.at > newest)].slice(-MAX_SAMPLES);
     if (!chosen[2]) draw();
   };
 }

@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { card, el, head, nothing, redraw } from "./dom.js";
 
-const KEPT = 1000, AT_FIRST = 100; // lines; the others follow the first frame
+const MAX_LINES = 1000, AT_FIRST = 100; // lines; the others follow the first frame
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
 const BY_PAGE = /^GET (\/svc\/dashboard[\/ ]|.* page=[0-9a-f]+( omitted=\d+)?$)/; // by a dashboard, of any staff
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }); // made once: slow
@@ -58,11 +58,11 @@ export function log(root, live) {
       const entry = understood(line, lines[lines.length - 1]);
       if (!entry.from?.endsWith("requestlog") || !BY_PAGE.test(entry.text)) lines.push(entry); // changes stay
     }
-    lines.splice(0, Math.max(0, lines.length - KEPT));
+    lines.splice(0, Math.max(0, lines.length - MAX_LINES));
     known();
     draw();
     if (most === AT_FIRST) {
-      most = KEPT;
+      most = MAX_LINES;
       setTimeout(() => live.shown() && draw(), 100);
     }
   };

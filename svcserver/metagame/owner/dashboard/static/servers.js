@@ -10,7 +10,7 @@ import { count, exactly, size, span } from "./words.js";
 
 const FIRST = 10; // launches shown at once
 const NAMED = 6; // players named in a row
-const KEPT = 900; // samples of the load
+const MAX_SAMPLES = 900; // samples of the load
 const AWAY = "The deploy server does not answer.";
 export const WORLDS = { city: "city", dojo: "dojo" }; // kinds that an owner may start and restart
 
@@ -45,7 +45,7 @@ export function servers(root, live) {
     fleet = list ?? fleet; // a short break keeps the table and the reader's place in it
     if (list) {
       const loads = new Map(list.map(({ id, cpuPercent, memoryBytes }) => [id, [cpuPercent, memoryBytes === null ? null : memoryBytes / 2 ** 20]]));
-      samples = [...samples, { at: Date.now() / 1000, loads }].slice(-KEPT);
+      samples = [...samples, { at: Date.now() / 1000, loads }].slice(-MAX_SAMPLES);
     }
     draw();
     trace();
