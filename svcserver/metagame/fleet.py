@@ -24,13 +24,13 @@ from svcserver.web.metrics import CountingRequests
 def lead_fleet(
     game: Metagame, port: int, env_file: str | None, log: Observer, reactor: Any
 ) -> tuple[IService, ...]:
-    """Return the services of the listener at FLEET_PORT; see ``fleet_door``."""
+    """Return the services of the listener at FLEET_PORT; see ``fleet_router``."""
     fleet = FleetFolder.beside(env_file)
-    factory = NodeFactory(fleet_door(game, fleet, log), reactor, fleet, game.counters)
+    factory = NodeFactory(fleet_router(game, fleet, log), reactor, fleet, game.counters)
     return fleet_listener(reactor, game.settings, port, factory)
 
 
-def fleet_door(game: Metagame, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
+def fleet_router(game: Metagame, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
     """Return the HTTP entry point for the nodes' agents and game servers.
 
     Call ``Metagame.front_door`` first: it creates routes that this entry point also serves. This

@@ -1,4 +1,4 @@
-"""Routes as data: a route's row contains everything that the front door needs.
+"""Routes as data: a route's row contains everything that the router needs.
 
     class GreetingRoutes:
         routes = Routes(bare)
@@ -6,7 +6,7 @@
         @routes.row("PUT", "/greeting", access="member", body=GreetingRequest, reply=Greeting)
         async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
-The front door (``web.front``) binds the routes. A row also determines which callers are admitted,
+The router (``web.front``) binds the routes. A row also determines which callers are admitted,
 how log lines are redacted, and what the OpenAPI document says.
 """
 

@@ -174,7 +174,7 @@ class OvertakenTests(OnEngine):
         self.do(
             lambda transaction: (
                 transaction.put(SIGNS, "a", 1.0),
-                transaction.put(NAMES, "door", "seat"),
+                transaction.put(NAMES, "key", "seat"),
             )
         )
 
@@ -183,12 +183,12 @@ class OvertakenTests(OnEngine):
             transaction.put(NAMES, "seat", "a")
 
         def work(transaction: BoardTransaction) -> tuple[str | None, float | None]:
-            door = transaction.get(NAMES, "door")
+            seat = transaction.get(NAMES, "key")
             beat = transaction.get(SIGNS, "a")
-            if door is None:
+            if seat is None:
                 return None, None
             self.between(take)
-            return transaction.get(NAMES, door), beat
+            return transaction.get(NAMES, seat), beat
 
         self.assertEqual(self.do(work), ("a", 2.0))
 

@@ -109,10 +109,10 @@ def test_a_real_engine_without_a_password_is_reported_as_open() -> None:
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-NOAUTH no\r\n", b""])
 def test_an_invalid_reply_or_a_refusal_raises_an_error(reply: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
-            line, _ = door.accept()
+            line, _ = listener.accept()
             with line:
                 line.recv(100)
                 line.sendall(reply)
@@ -120,5 +120,5 @@ def test_an_invalid_reply_or_a_refusal_raises_an_error(reply: bytes) -> None:
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         with pytest.raises((EngineRefused, OSError)):
-            fetch_engine_facts(EngineAddress("127.0.0.1", door.getsockname()[1]), 5.0)
+            fetch_engine_facts(EngineAddress("127.0.0.1", listener.getsockname()[1]), 5.0)
         thread.join(5)

@@ -286,11 +286,11 @@ class StartTests(SynchronousTestCase):
     def test_the_connection_limit_applies_before_the_tls_handshake(self) -> None:
         reactor = MemoryReactorClock()
         self.start(reactor, GATEWAY_MAX_CONNECTIONS_PER_IP="2")
-        door = reactor.tcpServers[0][1]
+        factory = reactor.tcpServers[0][1]
 
         class Address:
             host = "203.0.113.9"
 
-        self.assertIsNotNone(door.buildProtocol(Address()))
-        self.assertIsNotNone(door.buildProtocol(Address()))
-        self.assertIsNone(door.buildProtocol(Address()))
+        self.assertIsNotNone(factory.buildProtocol(Address()))
+        self.assertIsNotNone(factory.buildProtocol(Address()))
+        self.assertIsNone(factory.buildProtocol(Address()))

@@ -132,28 +132,28 @@ def start(
     command: str,
     environ: dict[str, str],
     log: Path,
-    door: str = "",
+    listener: str = "",
     before: Sequence[str] = (),
 ) -> Prestarted | subprocess.Popen[bytes]:
     """Start a twistd command that writes its output to ``log``.
 
-    ``door`` is the number of a descriptor that the service inherits, as from systemd. ``before`` is
-    a prefix of the command line, such as ``setpriv`` with its options.
+    ``listener`` is the number of a listening socket's descriptor, which the service inherits, as
+    from systemd. ``before`` is a prefix of the command line, such as ``setpriv`` with its options.
     """
     environ = {"PATH": os.environ["PATH"], "HOME": "/tmp", **environ}
-    if not before and not door:
+    if not before and not listener:
         with log.open("wb") as out:
             words = ["--nodaemon", "--pidfile=", command]
             return prestarted.start(words, environ, ROOT, out.fileno())
     twistd = str(Path(sys.executable).parent / "twistd")
     line = [*before, twistd, "--nodaemon", "--pidfile=", command]
-    if door:
-        line = [sys.executable, "-c", PASSED, door, *line]
+    if listener:
+        line = [sys.executable, "-c", PASSED, listener, *line]
     with log.open("wb") as out:
         return subprocess.Popen(
             line,
             env=environ,
-            pass_fds=(int(door),) if door else (),
+            pass_fds=(int(listener),) if listener else (),
             cwd=ROOT,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -190,7 +190,7 @@ def _gateway(host: Host, certificate: Path, key: Path, url: str) -> dict[str, st
 def running(
     folder: Path,
     pin: str = "",
-    door: str = "",
+    listener: str = "",
     before: Sequence[str] = (),
     port: int = 0,
     **more: str,
@@ -212,7 +212,7 @@ def running(
         "SVC_RELAY_FINGERPRINT": pin or pair.fingerprint,
     }
     host.logs = [folder / "gateway.log", folder / "relay.log"]
-    host.gateway = start("svc-gateway", environ, host.logs[0], door, before)
+    host.gateway = start("svc-gateway", environ, host.logs[0], listener, before)
     host.relay = start("svc-relay", relaying, host.logs[1])
     try:
         await_ready(host.gateway, host.logs[0])

@@ -1,7 +1,7 @@
 """A stand-in for svcctl, twistd, make, git and crontab in tests of the owner's pages.
 
-The stand-in calls the real ``svcctl`` and ``twistd``. If ``SVC_OWNER_DOOR`` is set, it starts them
-as forks of a process that has already imported them (``prestarted.py``). A new host gets free
+The stand-in calls the real ``svcctl`` and ``twistd``. If ``SVC_OWNER_SOCKET`` is set, it starts
+them as forks of a process that has already imported them (``prestarted.py``). A new host gets free
 ports. A service that a code block starts keeps running after the end of the block. The stand-in
 ends a watch command by Ctrl-C after its first output, and shortens simulations.
 
@@ -60,15 +60,15 @@ def main() -> int:
 class Fork:
     """A forked command with the part of the ``subprocess.Popen`` interface that callers use."""
 
-    def __init__(self, door: str, request: dict[str, Any], descriptors: Sequence[int]) -> None:
-        self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._door.connect(door)
+    def __init__(self, path: str, request: dict[str, Any], descriptors: Sequence[int]) -> None:
+        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._connection.connect(path)
         self.pid: int = self._ask(request, descriptors)["pid"]
         self._ended = os.pidfd_open(self.pid)
 
     def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        socket.send_fds(self._door, [json.dumps(request).encode()], descriptors)
-        replies: dict[str, Any] = json.loads(self._door.recv(1 << 17))
+        socket.send_fds(self._connection, [json.dumps(request).encode()], descriptors)
+        replies: dict[str, Any] = json.loads(self._connection.recv(1 << 17))
         return replies
 
     def poll(self) -> int | None:
@@ -86,13 +86,13 @@ def begin(
     command: list[str], out: int = 1, err: int = 2, environ: Mapping[str, str] = os.environ
 ) -> subprocess.Popen[bytes] | Fork:
     """Start a command in its own session, forked from a prestarted process if one is available."""
-    door = os.environ.get("SVC_OWNER_DOOR")
-    if door is None:
+    path = os.environ.get("SVC_OWNER_SOCKET")
+    if path is None:
         return subprocess.Popen(
             command, stdout=out, stderr=err, env=environ, start_new_session=True
         )
     request = {"line": command, "environ": dict(environ), "cwd": os.getcwd(), "targets": [1, 2]}
-    return Fork(door, request, [out, err])
+    return Fork(path, request, [out, err])
 
 
 def crontab(words: list[str]) -> int:

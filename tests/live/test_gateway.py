@@ -264,11 +264,11 @@ def test_a_second_signal_waits_for_no_answer(tmp_path: Path) -> None:
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_a_socket_that_systemd_opened_is_served(tmp_path: Path) -> None:
-    door = socket.create_server(("127.0.0.1", 0))
-    with door, running(tmp_path, door=str(door.fileno())) as up:
+    listener = socket.create_server(("127.0.0.1", 0))
+    with listener, running(tmp_path, listener=str(listener.fileno())) as up:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        raw = socket.create_connection(door.getsockname(), DEADLINE_S)
+        raw = socket.create_connection(listener.getsockname(), DEADLINE_S)
         with context.wrap_socket(raw) as player:
             player.sendall(GET)
             assert read_all(player).startswith(b"HTTP/1.1 200")

@@ -120,12 +120,12 @@ def test_a_low_port_without_the_capability_fails_with_one_line(folder: Path) -> 
 def test_a_socket_handed_over_needs_no_right_at_all(folder: Path) -> None:
     port = low_port()
     if socket.has_dualstack_ipv6():  # what systemd opens for ListenStream=443
-        door = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        listener = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     else:
-        door = socket.create_server(("", port))
+        listener = socket.create_server(("", port))
     with (
-        door,
-        running(folder, door=str(door.fileno()), before=as_nobody(), port=port) as host,
+        listener,
+        running(folder, listener=str(listener.fileno()), before=as_nobody(), port=port) as host,
     ):
         assert rights_of(host) == (str(NOBODY), "0" * 16)
         assert serves(host)

@@ -145,7 +145,7 @@ def test_the_commands_of_the_owner_pages_run_in_reading_order(home: Path) -> Non
     for name in (*ORDER, *others):
         mine = [block for block in shell_blocks() if block.page == f"{name}.md"]
         if mine:
-            paste(home, mine, SVC_OWNER_DOOR=prestarted.door())
+            paste(home, mine, SVC_OWNER_SOCKET=prestarted.socket_path())
     [copy, *_] = (home / "backup").glob("game-*.db")
     restored = run("db", "restore", copy, "--stop", "--config", home / "game")
     assert restored.returncode == 0, restored.stderr

@@ -37,7 +37,7 @@ _rules: dict[int, tuple[WebRow, Rules]] = {}  # by the id of the row object, whi
 _compared: dict[str, Counter[str]] = defaultdict(Counter)
 _fields_read: dict[int, set[str]] = {}  # what handlers read of each request, by the request's id
 _arguments, _header = HttpRequest.arguments, HttpRequest.header
-OF_ALL_ROWS = {  # read by the front door and the gate, or elsewhere in OpenAPI
+OF_ALL_ROWS = {  # read by the router and the gate, or elsewhere in OpenAPI
     "accept",
     "authorization",
     "content-type",

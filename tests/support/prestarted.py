@@ -91,11 +91,11 @@ class Prestarted:
 
 
 class Parent:
-    """One worker's connection to the forking process; ``door`` is the socket's path."""
+    """One worker's connection to the forking process; ``path`` is the socket's path."""
 
-    def __init__(self, door: str) -> None:
+    def __init__(self, path: str) -> None:
         self._ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._ours.connect(door)
+        self._ours.connect(path)
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -134,26 +134,26 @@ def start(
     return Prestarted(parent.ask(request, [out, out if err is None else err])["pid"], line, parent)
 
 
-def door() -> str:
-    """Return the socket at which any process of the run can ask for a fork."""
+def socket_path() -> str:
+    """Return the path of the socket at which any process of the run can ask for a fork."""
     return shared.once("prestarted", _begin)
 
 
 @lru_cache(maxsize=1)
 def _parent() -> Parent:
-    return Parent(door())
+    return Parent(socket_path())
 
 
 def _begin() -> str:
     """Start the forking process and return its socket's path once all imports are done."""
-    door = str(shared.folder() / "door")
+    path = str(shared.folder() / "fork")
     known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    Path(door).unlink(missing_ok=True)  # left by a worker that failed to start the process
+    Path(path).unlink(missing_ok=True)  # left by a worker that failed to start the process
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as theirs:
-        theirs.bind(door)
+        theirs.bind(path)
         theirs.listen(MOST_WORKERS)
         words = str(theirs.fileno()), str(shared.begun_by())
-        _begun[door] = subprocess.Popen(
+        _begun[path] = subprocess.Popen(
             [sys.executable, "-m", __name__, *words, proclist.ROOM],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
@@ -162,19 +162,19 @@ def _begin() -> str:
             env={**known, "ROOM": proclist.ROOM},
             start_new_session=True,  # Ctrl-C reaches only the tests, which then end this process
         )
-    return door
+    return path
 
 
-def end_shared(door: str) -> None:
+def end_shared(path: str) -> None:
     """End the forking process and wait for its exit."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ours:
         ours.settimeout(END_S)
         with suppress(OSError):  # it has ended
-            ours.connect(door)
+            ours.connect(path)
             ours.send(json.dumps({"end": True}).encode())
             ours.recv(1)
-    if door in _begun:
-        _begun.pop(door).wait(END_S)
+    if path in _begun:
+        _begun.pop(path).wait(END_S)
 
 
 def main() -> None:
@@ -203,14 +203,14 @@ def main() -> None:
     offspring.run(line)
 
 
-def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
+def _serve(listener: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
     """Answer requests for forks.
 
     In each fork, return the request and its descriptors. In the forking process, return None on a
     request to stop, or when the test run dies. If a request cannot be fulfilled, only the worker
     that sent it gets an error.
     """
-    open_ = [door]
+    open_ = [listener]
     try:
         while True:
             ready = select.select([*open_, run], [], [])[0]
@@ -218,9 +218,9 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
                 _end_forked()
                 return None
             connection = ready[0]
-            if connection is door:
+            if connection is listener:
                 with suppress(OSError):  # the worker has ended meanwhile
-                    open_.append(door.accept()[0])
+                    open_.append(listener.accept()[0])
                 continue
             answer, descriptors = _receive_request(connection)
             if not answer:  # a worker has ended

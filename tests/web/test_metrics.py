@@ -106,7 +106,7 @@ class TimesTests(SynchronousTestCase):
         self.assertIn('_bucket{le="+Inf",route="",status="404"} 1.0', text)
         self.assertNotIn("stranger", text)
 
-    def test_a_service_without_a_front_door_counts_by_the_paths_it_has(self) -> None:
+    def test_a_service_without_a_router_counts_by_the_paths_it_has(self) -> None:
         counters = Counters()
         handler = CountingHandler(Fixed(), counters, paths=(b"/status", b"/files/"))
         for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):

@@ -62,7 +62,7 @@ class CollectorTests(SynchronousTestCase):
 class InTurnTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.reported: list[str] = []
-        self.parts = [Part(name, self.reported) for name in ("cellar", "kitchen", "door")]
+        self.parts = [Part(name, self.reported) for name in ("database", "board", "listener")]
         self.top = OrderedServices()
         for part in self.parts:
             part.setServiceParent(self.top)
@@ -70,7 +70,7 @@ class InTurnTests(SynchronousTestCase):
 
     def test_a_part_stops_when_all_after_it_have_ended(self) -> None:
         gone = self.top.stopService()
-        for reported in (["door"], ["door", "kitchen"], ["door", "kitchen", "cellar"]):
+        for reported in (["listener"], ["listener", "board"], ["listener", "board", "database"]):
             self.assertEqual(self.reported, reported)
             self.assertNoResult(gone)
             self.parts[3 - len(reported)].stopped.callback(None)

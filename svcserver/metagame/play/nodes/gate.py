@@ -124,7 +124,7 @@ def _named(request: HttpRequest, parameters: Mapping[str, str]) -> Iterator[Acco
     """
     body: Any = {}
     if request.body and "user_id" not in parameters:
-        with suppress(json.BadJson, TooLarge):  # the front door answers this
+        with suppress(json.BadJson, TooLarge):  # the router answers this
             body = parse_body(request)
     values = [*parameters.values(), *(body.values() if isinstance(body, dict) else ())]
     accounts = [value for value in values if is_account_shaped(value)]

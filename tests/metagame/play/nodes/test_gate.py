@@ -15,7 +15,7 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.times import DAY_S
-from svcserver.metagame.fleet import fleet_door
+from svcserver.metagame.fleet import fleet_router
 from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.matchmaking.rules import LEFT_S
 from svcserver.metagame.play.nodes.agents import LIST_S
@@ -117,7 +117,7 @@ class NodeGateTests(SynchronousTestCase):
         self.keys.add(HUNT_KEY, "hunt", HUNT, NODE, match)
         self.keys.add(CITY_KEY, "city", CITY, NODE)
         self.keys.add(THEIR_KEY, "hunt", Server("203.0.113.6", 8769), SECOND_NODE, match)
-        self.door = fleet_door(self.game.parts, self.fleet)
+        self.door = fleet_router(self.game.parts, self.fleet)
         self.browse = self.browser(NODE)
 
     def browser(self, node: str) -> Browser:
@@ -172,7 +172,7 @@ class NodeGateTests(SynchronousTestCase):
 
     def test_a_flood_of_requests_is_refused(self) -> None:
         with mock.patch.dict(RATES, {False: Rate(2, 60)}):
-            self.door = fleet_door(self.game.parts, self.fleet)
+            self.door = fleet_router(self.game.parts, self.fleet)
         self.browse = self.browser(NODE)
         self.assertEqual([self.grant(self.eve) for _ in range(3)], [403, 403, 429])
         self.game.clock.advance(1)
