@@ -241,13 +241,13 @@ class SimValkey:
                 now = self.world.now
                 life = b"0 life %d.%d" % (int(now), int(now % 1 * 1e6))
                 self._put(self._lives, channel + b":life", life)
-                self._tell(channel, 0, life)
+                self._publish(channel, 0, life)
             self._put(self._counts, count_key, number)
-            self._tell(channel, number, b"%d %b" % (number, text))
+            self._publish(channel, number, b"%d %b" % (number, text))
             numbers.append(number)
         return numbers
 
-    def _tell(self, channel: bytes, number: int, text: bytes) -> None:
+    def _publish(self, channel: bytes, number: int, text: bytes) -> None:
         """Publish a message and store it."""
         stored = text if len(text) <= LONGEST_LATELY else b"%d " % number
         self._put(self._lately, (channel, number), stored)

@@ -133,7 +133,7 @@ class Admission:
     def refuse(self, session: Session, refusal: RefuseLogin) -> None:
         """Count the failed log-in and refuse it; a client that is locked out is not told why."""
         if refusal.condition == LATER:
-            self._tell_refused(session, refusal)
+            self._refuse(session, refusal)
             return
 
         def work(transaction: BoardTransaction) -> RefuseLogin:
@@ -145,9 +145,9 @@ class Admission:
 
         counted = with_fallback(self.board.transact(work), fallback=refusal)
         counted.addErrback(_unavailable, session, refusal.account)
-        pause(session, counted, lambda outcome: self._tell_refused(session, outcome))
+        pause(session, counted, lambda outcome: self._refuse(session, outcome))
 
-    def _tell_refused(self, session: Session, why: RefuseLogin) -> None:
+    def _refuse(self, session: Session, why: RefuseLogin) -> None:
         self.counters.add(Counted.FAILED_LOGINS, f"chat_{why.reason.replace('-', '_')}")
         if self.may_log(session):
             log.info(

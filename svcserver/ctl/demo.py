@@ -17,7 +17,7 @@ from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.play.evening import PlayOptions
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play_command import findings, live, relay_port_of, session_options, tell_times
+from svcserver.ctl.play_command import findings, live, print_times, relay_port_of, session_options
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.invite import decode
 from svcserver.edge.joining import NoJoinString, join_address, join_string, offered
@@ -60,7 +60,7 @@ def demo(
     timings = Timings()
     why = run(host, out, options, timings, once=once)
     if why is None and times:
-        tell_times(out, timings)
+        print_times(out, timings)
     out.data(findings(options, why, timings))
     if why is STOPPED:
         fail(why.fault)
@@ -88,7 +88,7 @@ def run(
         # a failure caused by stopping the stack is not the host's fault
         ended.append(STOPPED if why is not None and stack.told_to_stop else why)
         if why is None and not once:
-            tell(host, out)
+            print_next_steps(host, out)
             await stack.gone  # until Ctrl-C or until the stack ends
             if not stack.told_to_stop:
                 ended[0] = PlayFailed("stack", "ended by itself")
@@ -144,7 +144,7 @@ def player_lines(host: Host) -> list[str]:
     ]
 
 
-def tell(host: Host, out: Out) -> None:
+def print_next_steps(host: Host, out: Out) -> None:
     """Print the addresses and the next steps."""
     gateway, metagame = host.variables("gateway"), host.variables("metagame")
     assert host.folder is not None  # noqa: S101 - found by --config

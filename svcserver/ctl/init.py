@@ -124,7 +124,7 @@ def init(
         data=data,
         shared=shared,
     )
-    tell(out, made, database_of(made))
+    print_created_host(out, made, database_of(made))
     if taken:
         out.text("", f"ATTENTION: {taken}")
 
@@ -292,7 +292,7 @@ def database_of(made: CreatedHost) -> str:
     return f"{database_url(made.plan.scale.database).render_as_string()} from {who}"
 
 
-def tell(out: Out, made: CreatedHost, database: str) -> None:
+def print_created_host(out: Out, made: CreatedHost, database: str) -> None:
     """Print what was written and the next steps."""
     out.data(
         {
@@ -334,7 +334,7 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
             f" {ENGINE_CONFIG}",
             f"Add the line  include {ENGINE_CONFIG}  to its configuration, and restart the server.",
         )
-    tell_my_ip(out, made)
+    warn_of_my_ip(out, made)
     if address == LOOPBACK:
         out.text(
             "",
@@ -343,7 +343,7 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
         )
 
 
-def tell_my_ip(out: Out, made: CreatedHost) -> None:
+def warn_of_my_ip(out: Out, made: CreatedHost) -> None:
     """Warn if MY_IP is not an address that players' games can reach."""
     address = made.address
     if made.my_ip and (address in (LOOPBACK, made.my_ip) or not made.my_ip.startswith("127.")):

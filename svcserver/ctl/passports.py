@@ -150,7 +150,7 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     except Refusal as why:
         refuse(host, entry, why)
     done = recorded(host, entry, take_in(passport, name, paths, terms, time.time))
-    _tell(out, name, passport, done)
+    _print_outcome(out, name, passport, done)
 
 
 def _unsealed(file: Path) -> rules.Passport:
@@ -165,7 +165,7 @@ def _unsealed(file: Path) -> rules.Passport:
         raise Malformed(f"{file} cannot be read: {why.strerror}") from why
 
 
-def _tell(out: Out, name: str, passport: rules.Passport, done: rules.Taken) -> None:
+def _print_outcome(out: Out, name: str, passport: rules.Passport, done: rules.Taken) -> None:
     out.data(
         {
             "account": name,

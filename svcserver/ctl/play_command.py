@@ -83,7 +83,7 @@ def play(
     timings = Timings()
     why = run(host, out, options, timings)
     if why is None and times:
-        tell_times(out, timings)
+        print_times(out, timings)
     out.data(findings(options, why, timings))
     if why is not None:
         fail(f"the session failed at the {why}")
@@ -115,7 +115,7 @@ def findings(options: PlayOptions, why: PlayFailed | None, timings: Timings) -> 
     return result | {"operations": [asdict(figure) for figure in timings.figures()]}
 
 
-def tell_times(out: Out, timings: Timings) -> None:
+def print_times(out: Out, timings: Timings) -> None:
     """Print the response times in milliseconds, one row for each kind of request."""
     rows = [
         [

@@ -24,7 +24,7 @@ from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host, host_name, owner_name
-from svcserver.ctl.init import PublicAddress, base_port_option, place_of, taken_port, tell_my_ip
+from svcserver.ctl.init import PublicAddress, base_port_option, place_of, taken_port, warn_of_my_ip
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
 from svcserver.ctl.play.story import PlayFailed
@@ -180,7 +180,7 @@ def make(
     out.text(f"a host for {made.address} was made in {made.folder}")
     if not place.private and place.ports.gateway == UNPRIVILEGED_PORT:
         out.text(f"its gateway is on port {UNPRIVILEGED_PORT}: open it for TCP in your firewall")
-    tell_my_ip(out, made)
+    warn_of_my_ip(out, made)
 
 
 def runs(host: Host) -> bool:

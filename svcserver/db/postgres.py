@@ -142,9 +142,9 @@ class PostgresLedger(Service):
                 pool.stop()
             self._engine.dispose()
         finally:
-            self._reactor.callFromThread(self._tell_closed)
+            self._reactor.callFromThread(self._fire_closed)
 
-    def _tell_closed(self) -> None:
+    def _fire_closed(self) -> None:
         if self._closed is not None and not self._closed.called:
             self._closed.callback(None)
 

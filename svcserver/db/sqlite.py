@@ -163,9 +163,9 @@ class Checkpoints:
         return None if busy else (pages, done)
 
     def _failed(self, why: Exception) -> None:
-        self._reactor.callFromThread(self._tell, str(why))
+        self._reactor.callFromThread(self._warn, str(why))
 
-    def _tell(self, why: str) -> None:
+    def _warn(self, why: str) -> None:
         if self._faults.due("", self._reactor.seconds()):
             log.warn(
                 "SQLite's write-ahead log cannot be copied into the database file: {why}", why=why

@@ -166,7 +166,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     StartWarnings(options.warnings).setServiceParent(top)
     HandOver(reactor, watch).setServiceParent(top)
     fleet.setServiceParent(top)
-    reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
+    reactor.addSystemEventTrigger("after", "shutdown", watch.exit_if_failed)
     show_figures(top, reactor, "deploy", settings.metrics_port, figures(supervisor))
     return top
 
@@ -343,7 +343,7 @@ class Watch(Service):
     def _booted(self, well: bool) -> None:
         self.failed = self.failed or not well
 
-    def tell_status(self) -> None:
+    def exit_if_failed(self) -> None:
         """Exit with status 1 if a city or dojo did not start; called when the reactor stops."""
         if self.failed:
             self.last_words()

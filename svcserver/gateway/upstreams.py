@@ -71,9 +71,9 @@ class Checkup(Service):
         sick = isinstance(result, Failure)
         if sick != member.sick and self.running:
             member.sick = sick
-            tell = log.warn if sick else log.info
+            write = log.warn if sick else log.info
             word = "does not answer; other workers serve its players" if sick else "answers again"
-            tell("worker {number} {word}", number=member.number, word=word)
+            write("worker {number} {word}", number=member.number, word=word)
             if sick:
                 member.pool.drop_idle()
 

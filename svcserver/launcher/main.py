@@ -100,7 +100,7 @@ def print_visible(*lines: str) -> None:
         print(visible(line), flush=True)  # noqa: T201 - the one place that prints
 
 
-def tell(text: str, *, error: bool = False) -> None:
+def show_message(text: str, *, error: bool = False) -> None:
     """Print a text, or show it in a dialog if this Windows program has no console."""
     print_visible(text)
     if sys.platform == "win32" and Path(sys.executable).name.lower() == WINDOW:
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(line, options, places)
     except Exception as error:
         log.failure("the launcher has crashed")
-        tell(write_report(error, Path(places.state), VERSION), error=True)
+        show_message(write_report(error, Path(places.state), VERSION), error=True)
         return 1
 
 
@@ -176,10 +176,10 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
             return _show_running(lock, options)
     except one_instance.LauncherUnresponsive:
         _give_way(program)
-        tell(words.RUNS_SILENTLY, error=True)
+        show_message(words.RUNS_SILENTLY, error=True)
         return 1
     except OSError as error:
-        tell(words.OWN_FILES.format(folder=state, why=error), error=True)
+        show_message(words.OWN_FILES.format(folder=state, why=error), error=True)
         return 1
     try:
         with hard_crashes(state):
@@ -187,7 +187,7 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
     finally:
         lock.release()  # also before the dialog about a crash
     if isinstance(after, str):
-        tell(after, error=True)
+        show_message(after, error=True)
         return 1
     return _start(after) if after else 0
 
@@ -252,7 +252,7 @@ def _newer_command(program: OwnProgram) -> list[str]:
 def _show_running(link: str, options: argparse.Namespace) -> int:
     """Open the page of the launcher that already runs; return the exit status."""
     if not link:
-        tell(words.RUNS_ALREADY, error=True)
+        show_message(words.RUNS_ALREADY, error=True)
         return 1
     print_visible("The launcher already runs. Its page shows the invite.")
     if not options.no_browser and not options.print_link:
@@ -326,7 +326,7 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
     links, choice = scheme_of(sys.platform, places), LinkChoice(state)
     running = one_instance.find(state)
     if running is not None and not running.end():
-        tell(words.END_GAME_FIRST, error=True)
+        show_message(words.END_GAME_FIRST, error=True)
         return 1
     steps: list[Callable[[], object]] = [lambda: print_visible(links.remove())]
     packed = packed_program(places, VERSION) if program is None else None
@@ -346,10 +346,10 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
         do_all(*steps)
     except OSError as error:
         status = 1
-        tell(words.NOT_REMOVED.format(why=error), error=True)
+        show_message(words.NOT_REMOVED.format(why=error), error=True)
     if status == 0 and (program is not None or packed is not None):
         folder = state.parent if program is not None else f"{state} and {places.games}"
-        tell(words.REMOVED.format(folder=folder))
+        show_message(words.REMOVED.format(folder=folder))
     if program is not None and program.installed:
         program.remove()  # begins when the dialog is closed and this program ends
     return status

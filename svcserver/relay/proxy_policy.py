@@ -29,7 +29,7 @@ def of_fields(headers: Sequence[Header], upgrade: bytes, own: bytes) -> Refuse |
 
     ``own`` is the loopback address that the relay listens on.
     """
-    hosts, origins, fetched = _tell_tales(headers)
+    hosts, origins, fetched = _origin_fields(headers)
     if len(hosts) != 1 or not (LOOPBACK_HOST.fullmatch(hosts[0]) or _is_own(hosts[0], own)):
         return _forbidden("host")
     if not all(LOOPBACK_ORIGIN.fullmatch(origin) for origin in origins):
@@ -57,7 +57,7 @@ def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool)
     return _bad_request("upgrade") if head.upgrade and head.has_body else None
 
 
-def _tell_tales(headers: Sequence[Header]) -> tuple[list[bytes], list[bytes], bool]:
+def _origin_fields(headers: Sequence[Header]) -> tuple[list[bytes], list[bytes], bool]:
     """Return the Host values, the Origin values, and whether there is a Sec-Fetch field."""
     hosts: list[bytes] = []
     origins: list[bytes] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.demo import player_lines, tell
+from svcserver.ctl.demo import player_lines, print_next_steps
 from svcserver.ctl.host import Host
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.output import Out
@@ -22,7 +22,7 @@ class ReadyTests(SynchronousTestCase):
         folder = nowhere(self)
         create_host(folder, "127.0.0.1", "owner", demo=True)
         with redirect_stdout(StringIO()) as output:
-            tell(Host(folder), Out())
+            print_next_steps(Host(folder), Out())
         lines = output.getvalue().splitlines()
         port = parse_env_file((folder / "metagame.env").read_text())["PORT"]
         [dashboard] = [line for line in lines if line.startswith("dashboard")]

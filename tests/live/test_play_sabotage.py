@@ -55,15 +55,15 @@ def evening(folder: Path) -> tuple[int, str]:
 def thief(folder: Path, when: str, what: str) -> Iterator[None]:
     """Install a database trigger until the block ends."""
 
-    def tell(words: str) -> None:
+    def execute(words: str) -> None:
         with closing(sqlite3.connect(folder / "svc.db", timeout=30)) as db, db:
             db.execute(words)
 
-    tell(f"CREATE TRIGGER thief {when} BEGIN {what}; END")
+    execute(f"CREATE TRIGGER thief {when} BEGIN {what}; END")
     try:
         yield
     finally:
-        tell("DROP TRIGGER thief")
+        execute("DROP TRIGGER thief")
 
 
 THEFTS = {

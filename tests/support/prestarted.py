@@ -239,7 +239,7 @@ def _serve(listener: socket.socket, run: int) -> tuple[dict[str, Any], list[int]
                 return request, descriptors
             for number in descriptors:
                 os.close(number)
-            _tell(connection, reply)
+            _send_reply(connection, reply)
     finally:
         for entry in open_:
             entry.close()
@@ -282,7 +282,7 @@ def _receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
     return b"", []
 
 
-def _tell(connection: socket.socket, reply: dict[str, Any]) -> None:
+def _send_reply(connection: socket.socket, reply: dict[str, Any]) -> None:
     with suppress(ConnectionError):  # the worker has ended meanwhile
         connection.send(json.dumps(reply).encode())
 

@@ -205,7 +205,7 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
                 "Another backup of this host is in progress. Try again when that backup has ended."
             )
         trace.target = Path(file).name
-    _tell(out, state, file)
+    _print_backup(out, state, file)
 
 
 @host_command(backup, "nightly", hidden=True)
@@ -220,7 +220,7 @@ def nightly(host: Host, out: Out) -> None:
     except BackupRunning:
         out.text("another backup of this host is in progress, so tonight's is skipped")
         return
-    _tell(out, state, file)
+    _print_backup(out, state, file)
 
 
 def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backups, str]:
@@ -250,7 +250,7 @@ def _step(wanted: Wanted, step: BackupStep) -> None:
     put(wanted.data, evolve(known(wanted.data), step=step.value))
 
 
-def _tell(out: Out, state: Backups, file: str) -> None:
+def _print_backup(out: Out, state: Backups, file: str) -> None:
     """Print details of the new backup ``file``; raises Failed if any backup has a problem."""
     entry = next((backup for backup in state.kept if backup.file == file), None)
     if entry is not None:

@@ -134,7 +134,7 @@ def into_folder(source: Path, lock: BackupLock, folder: Path, out: Out) -> None:
             undo.pop_all()  # from here on, files may be in place
         begun.place(folder / begun.WORK / HOST, folder)
         begun.clear(folder)
-    _tell(done, source, folder, out)
+    _print_outcome(done, source, folder, out)
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def _made(source: Path, lock: BackupLock, folder: Path) -> RestoreOutcome:
     return RestoreOutcome(contents.kind, made_anew, missing, _left_out(contents, at))
 
 
-def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
+def _print_outcome(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
     fresh = done.made_anew
     result = {"secrets": not fresh, "made_anew": list(fresh), "missing": list(done.missing)}
     out.data({"folder": str(folder), **result, "left_out": list(done.left_out)})

@@ -36,7 +36,7 @@ class ServerProbe(DatagramProtocol):
             self.transport.write(self.words, self.address)
 
 
-async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
+async def send(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
     """Send ``words`` without waiting for a reply; used to end game servers after a failure."""
     listening = reactor.listenUDP(0, DatagramProtocol(), interface=source)
     for word in words:

@@ -331,7 +331,7 @@ class Evening:
         for player in self.players:
             if player.hunting and self.options.stand_in:  # after a fault: let the server end
                 words = named(datagram.HELLO, player), named(datagram.GOODBYE, player)
-                await datagram.tell(self.reactor, *self._way_to(player), *words)
+                await datagram.send(self.reactor, *self._way_to(player), *words)
         if self.chat is not None:
             self.chat.close()
         for wire in (self._direct, *(player.wire for player in self.players)):

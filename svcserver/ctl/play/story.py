@@ -21,9 +21,9 @@ class PlayFailed(Exception):
 
 @define
 class Story:
-    """A log of the session's steps, which passes each line to ``tell`` and keeps it."""
+    """A log of the session's steps, which passes each line to ``write`` and keeps it."""
 
-    tell: Callable[[str], None]
+    write: Callable[[str], None]
     wall_clock: Callable[[], float]
     lines: list[str] = field(factory=list)
     _began: float = field(init=False)
@@ -36,7 +36,7 @@ class Story:
 
     def add(self, line: str) -> None:
         self.lines.append(line)
-        self._tell(line)
+        self._write(line)
         self.stop()
 
     def begin(self, step: str, parts: int, clock: Any) -> None:
@@ -60,11 +60,11 @@ class Story:
 
     def _progress(self, clock: Any) -> None:
         step, parts = self._step
-        self._tell(f"... {step}" + (f": {self._done} of {parts}" if parts else ""))
+        self._write(f"... {step}" + (f": {self._done} of {parts}" if parts else ""))
         self._timer = clock.callLater(PROGRESS_S, self._progress, clock)
 
-    def _tell(self, line: str) -> None:
-        self.tell(f"{self.wall_clock() - self._began:6.1f} s  {line}")
+    def _write(self, line: str) -> None:
+        self.write(f"{self.wall_clock() - self._began:6.1f} s  {line}")
 
 
 def and_more(number: int, singular: str = "", plural: str = "") -> str:

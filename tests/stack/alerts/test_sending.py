@@ -232,7 +232,7 @@ class WatchTests(SynchronousTestCase):
             self.folder,
             names,
             lambda: self.ready,
-            self.tell,
+            self.record,
             lambda: self.now,
             environment={},
         )
@@ -273,7 +273,7 @@ class WatchTests(SynchronousTestCase):
         number = self.disks(path)
         return Disk(number, 1 << 20 if number in self.full else 1 << 40, 1 << 41)
 
-    def tell(self, alert: Alert) -> None:
+    def record(self, alert: Alert) -> None:
         self.alerts.append((alert.what, alert.subject, alert.over))
 
     def after(self, seconds: float) -> list[object]:
@@ -328,7 +328,7 @@ class WatchTests(SynchronousTestCase):
     def start_again(self) -> None:
         """Replace the watch, as a restart of the stack does."""
         self.watch = HostWatch(
-            self.folder, self.folder, ("metagame", "gateway"), lambda: self.ready, self.tell
+            self.folder, self.folder, ("metagame", "gateway"), lambda: self.ready, self.record
         )
         self.watch.wall_clock, self.watch.disk = lambda: self.now, self.disk
 
@@ -422,7 +422,7 @@ class WatchTests(SynchronousTestCase):
         self.ready.add("gateway")
         self.after(STEP_S)
         self.watch = HostWatch(
-            self.folder, self.folder, ("metagame",), lambda: self.ready, self.tell
+            self.folder, self.folder, ("metagame",), lambda: self.ready, self.record
         )
         self.watch.wall_clock, self.watch.disk = lambda: self.now, self.disk
         self.after(3600)
