@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.tables import METADATA
 from svcserver.metagame.composition import Metagame
-from tests.metagame.attempts.base import CASES, Town
+from tests.metagame.attempts.base import CASES, GameFixture
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 ROW = "POST /greeting"
@@ -36,12 +36,12 @@ class WorkedExampleTests(SynchronousTestCase):
         unittest.defaultTestLoader.loadTestsFromTestCase(names["GreetingTests"]).run(result)
         self.assertEqual((result.testsRun, result.errors, result.failures), (1, [], []))
         afresh, case = CASES[ROW]
-        town = Town(self)
-        ann, line, same = case(town)
+        fixture = GameFixture(self)
+        ann, line, same = case(fixture)
         for status in (200, afresh):
-            self.assertEqual(town.ask(ann, line, same).status, status)
-        self.assertEqual(town.ask(ann, line, {"text": "x" * 65}).status, 400)
-        self.assertEqual(town.game.browse("POST", "/greeting", json=same).status, 401)
+            self.assertEqual(fixture.ask(ann, line, same).status, status)
+        self.assertEqual(fixture.ask(ann, line, {"text": "x" * 65}).status, 400)
+        self.assertEqual(fixture.game.browse("POST", "/greeting", json=same).status, 401)
 
     def patch_features(self, factory: Any) -> None:
         """Add the example's one line to ``composition.py``."""

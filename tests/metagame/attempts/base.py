@@ -28,7 +28,7 @@ BLOCKED = "/friends/api/public/blocklist"
 HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_A"}
 
 
-class Town:
+class GameFixture:
     """A game with four players who are not yet friends."""
 
     def __init__(self, test: SynchronousTestCase) -> None:
@@ -137,7 +137,7 @@ class Town:
 
 
 PlayerRequest = tuple[Player, str, Any]  # the player, the method and path, and the body
-Case = Callable[[Town], PlayerRequest]
+Case = Callable[[GameFixture], PlayerRequest]
 CASES: dict[str, tuple[int, Case]] = {}
 PLAIN: set[str] = set()
 
@@ -162,7 +162,7 @@ def plain(name: str, path: str = "", body: Any = None, afresh: int = 200) -> Non
     """
     PLAIN.add(name)
     method, named = name.split(" ")
-    CASES[name] = afresh, lambda town: (town.ann, f"{method} {path or named}", body)
+    CASES[name] = afresh, lambda fixture: (fixture.ann, f"{method} {path or named}", body)
 
 
 def contents(tx: Connection) -> dict[str, list[tuple[Any, ...]]]:

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
-from tests.metagame.attempts.base import BLOCKED, FRIENDS, HUNT, Town
+from tests.metagame.attempts.base import BLOCKED, FRIENDS, HUNT, GameFixture
 from tests.support.browser import Page
 from tests.support.effort import machine
 
@@ -36,19 +36,21 @@ class AttemptMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.case = SynchronousTestCase()
-        self.town = Town(self.case)
-        self.players = dict(zip("abc", (self.town.ann, self.town.bob, self.town.cat), strict=True))
-        self.town.create_guild(self.players["a"])
+        self.fixture = GameFixture(self.case)
+        self.players = dict(
+            zip("abc", (self.fixture.ann, self.fixture.bob, self.fixture.cat), strict=True)
+        )
+        self.fixture.create_guild(self.players["a"])
         self.version = 0
         self.sent: list[tuple[tuple[Any, ...], Page]] = []
 
     def teardown(self) -> None:
-        self.town.end()
+        self.fixture.end()
         self.case.doCleanups()
 
     def ask(self, name: str, line: str, body: Any = None) -> None:
-        request = self.town.new_id(), self.players[name], line, body
-        page = self.town.send(request[0], 1, *request[1:])
+        request = self.fixture.new_id(), self.players[name], line, body
+        page = self.fixture.send(request[0], 1, *request[1:])
         assert page.status < 500, page.body
         self.sent.append((request, page))
 
@@ -77,20 +79,20 @@ class AttemptMachine(RuleBasedStateMachine):
 
     @rule(name=who)
     def accept_a_guild(self, name: str) -> None:
-        invites = self.town.did(self.players[name], "GET /guild/invite/player")["invites"]
+        invites = self.fixture.did(self.players[name], "GET /guild/invite/player")["invites"]
         for invite in invites[:1]:
             self.ask(name, f"POST /guild/invite/accept/{invite['id']}")
 
     @rule(name=who, step=st.integers(-1, 2))
     def save(self, name: str, step: int) -> None:
         self.version = max(0, self.version + step)
-        character = self.town.character(self.players[name])
+        character = self.fixture.character(self.players[name])
         body = {"characterId": character, "data": "{}", "updateVersion": self.version}
         self.ask(name, "POST /character", body)
 
     @rule(name=who, number=st.integers(1, 3))
     def save_a_loadout(self, name: str, number: int) -> None:
-        me, character = self.players[name], self.town.character(self.players[name])
+        me, character = self.players[name], self.fixture.character(self.players[name])
         data = json.dump({"slot_index": 0, "n": number}).decode()
         self.ask(name, f"POST /loadout/{me.id}/{character}/0", {"data": data})
 
@@ -100,18 +102,18 @@ class AttemptMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 0.2, 1.0, 5.0]))
     def wait(self, seconds: float) -> None:
-        self.town.pass_time(seconds)
+        self.fixture.pass_time(seconds)
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data(), number=st.sampled_from([2, 3]))
     def attempt_again(self, data: st.DataObject, number: int) -> None:
         """Repeat one of the latest requests, whatever has happened since."""
         (request_id, *request), first = data.draw(st.sampled_from(self.sent[-12:]))
-        before = self.town.state()
-        again = self.town.send(request_id, number, *request)
+        before = self.fixture.state()
+        again = self.fixture.send(request_id, number, *request)
         if first.status < 400:
             assert (again.status, again.body) == (first.status, first.body), request
-            assert self.town.state() == before, request
+            assert self.fixture.state() == before, request
         elif again.status < 400:  # it runs as if it had just arrived, and counts from now on
             self.sent.append(((request_id, *request), again))
 

@@ -6,16 +6,16 @@ from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.achievements.breadcrumbs.rules import check, check_size
 from tests.metagame.achievements.encounters.base import WithCharacter
-from tests.metagame.attempts.base import PlayerRequest, Town, case
+from tests.metagame.attempts.base import GameFixture, PlayerRequest, case
 from tests.support.proves import proves
 
 PATH = "/breadcrumbs/hers"
 
 
 @case("POST /breadcrumbs/<character_id>", 409)
-def saved_again(town: Town) -> PlayerRequest:
+def saved_again(fixture: GameFixture) -> PlayerRequest:
     body = {"updateVersion": 3, "breadcrumbs": []}
-    return town.ann, f"POST /breadcrumbs/{town.character(town.ann)}", body
+    return fixture.ann, f"POST /breadcrumbs/{fixture.character(fixture.ann)}", body
 
 
 class BreadcrumbTests(WithCharacter):
