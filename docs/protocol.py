@@ -7,7 +7,7 @@ from attrs import define, field
 from svcserver.chat import adapter, messages, rates, rooms, server, session, stanza
 from svcserver.chat.kinds import KINDS
 from svcserver.chat.session import WAYS, SessionStage
-from tests.chat.town import DOMAIN, Client, Town
+from tests.chat.fixture import DOMAIN, ChatFixture, Client
 
 LIMITS = {
     "bytes of a message": stanza.MAX_BYTES,
@@ -60,8 +60,8 @@ def page() -> str:
 
 def _talk() -> Iterator[str]:
     """Yield a conversation of two clients."""
-    town = Town()
-    plain, bo = town.connect(1), town.bound(2)
+    fixture = ChatFixture()
+    plain, bo = fixture.connect(1), fixture.bound(2)
     ada = Shown(plain.session, plain.wire, plain.number, plain.resource)
     bo.join("City-1")
     bo.take_texts()

@@ -22,7 +22,7 @@ class Line:
 
 
 @define
-class ToldEngine:
+class FakeEngine:
     """An engine whose answers the test sets."""
 
     space: str = "0"
@@ -63,7 +63,7 @@ def message(number: int, text: str = "") -> bytes:
 
 class Base(SynchronousTestCase):
     def setUp(self) -> None:
-        self.engine = ToldEngine()
+        self.engine = FakeEngine()
         engine: Any = self.engine
         self.feed = NewsFeed(engine)
         self.missed = 0

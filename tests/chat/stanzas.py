@@ -2,7 +2,7 @@
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.chat.town import DOMAIN, Client, Town
+from tests.chat.fixture import DOMAIN, ChatFixture, Client
 
 CITY = f"City-1@muc.{DOMAIN}"
 
@@ -46,6 +46,6 @@ def not_acceptable(to: Client, room: str = CITY, stanza_id: str = "m1") -> str:
     )
 
 
-class TownTests(SynchronousTestCase):
+class ChatFixtureTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.town = Town()
+        self.fixture = ChatFixture()

@@ -31,8 +31,8 @@ from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import text_frame
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.secrets import Secret
+from tests.chat.fixture import ChatFixture
 from tests.chat.sockets import masked, split, upgrade
-from tests.chat.town import Town
 from tests.support.proves import proves
 
 OPEN = f'<open xmlns="{stanza.FRAMING}" to="h:1" version="1.0"/>'.encode()
@@ -64,9 +64,9 @@ class AdapterCase(SynchronousTestCase):
         self.start(ChatSettings())
 
     def start(self, settings: ChatSettings) -> None:
-        self.town = Town(settings)
-        self.clock: Clock = self.town.clock
-        self.factory = ChatFactory(self.town.server, self.clock)
+        self.fixture = ChatFixture(settings)
+        self.clock: Clock = self.fixture.clock
+        self.factory = ChatFactory(self.fixture.server, self.clock)
 
     def connect(self, more: str = "", *, request: bytes | None = None) -> Any:
         connection = self.factory.buildProtocol(None)
@@ -133,11 +133,11 @@ class AdapterTests(AdapterCase):
         loud = [line for line in lines if line["log_level"].name not in ("debug", "info")]
         self.assertEqual(loud, [])
         self.assertEqual([event for event in lines if "autobahn" in event["log_namespace"]], [])
-        refused = self.town.server.counters.by_reason(Counted.REFUSALS)
+        refused = self.fixture.server.counters.by_reason(Counted.REFUSALS)
         self.assertEqual(refused, {"chat_handshake": 2})
 
     def test_a_defect_at_an_upgrade_is_logged_and_costs_one_connection(self) -> None:
-        self.patch(type(self.town.server), "may_connect", lambda *_: 1 / 0)
+        self.patch(type(self.fixture.server), "may_connect", lambda *_: 1 / 0)
         self.assertIn(b" 503 ", self.connect().transport.value())
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
@@ -148,7 +148,7 @@ class AdapterTests(AdapterCase):
         client.dataReceived(b"\r\n")
         self.assertEqual(client.session.since, 0)
         self.clock.advance(6)
-        self.town.server.tick()
+        self.fixture.server.tick()
         self.assertEqual(client.session.why_ended, "timeout")
 
     def test_an_endless_request_is_cut(self) -> None:
@@ -355,11 +355,11 @@ class AdapterTests(AdapterCase):
         client = self.connect()
         client.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
         client.connectionLost(Failure(ConnectionDone()))
-        self.assertEqual((len(self.town.server), self.factory.connections), (0, {}))
+        self.assertEqual((len(self.fixture.server), self.factory.connections), (0, {}))
         self.clock.advance(2)  # the closing handshake's
         two = self.connect()
         two.connectionLost(Failure(ConnectionDone()))
-        self.assertEqual((two.session.why_ended, len(self.town.server)), ("socket", 0))
+        self.assertEqual((two.session.why_ended, len(self.fixture.server)), ("socket", 0))
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_defect_costs_one_connection_and_is_logged(self) -> None:
@@ -380,8 +380,10 @@ class ServiceTests(SynchronousTestCase):
         self.reactor = MemoryReactorClock()
 
     def chat(self) -> ChatService:
-        board, town = RehearsedBoard(lambda: 0.0), Town()
-        return chat_service(ChatSettings(), town.game, board, self.reactor, lambda: 0.0, Counters())
+        board, fixture = RehearsedBoard(lambda: 0.0), ChatFixture()
+        return chat_service(
+            ChatSettings(), fixture.game, board, self.reactor, lambda: 0.0, Counters()
+        )
 
     def test_the_service_listens_ticks_and_closes_sessions(self) -> None:
         service = self.chat()

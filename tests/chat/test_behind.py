@@ -13,8 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat.adapter import Behind, TurnEnd
 from svcserver.chat.stanza import text_frame
 from svcserver.http.prompt import SMALL
+from tests.chat.fixture import ChatFixture
 from tests.chat.test_adapter import AdapterCase
-from tests.chat.town import Town
 
 
 class BehindTests(SynchronousTestCase):
@@ -152,8 +152,8 @@ class SpokenTests(AdapterCase):
 
 class RoomTests(SynchronousTestCase):
     def test_only_the_speaker_of_a_room_waits(self) -> None:
-        town = Town()
-        first, second = town.bound(1), town.bound(2)
+        fixture = ChatFixture()
+        first, second = fixture.bound(1), fixture.bound(2)
         first.join("City-1")
         first.say("City-1", "nobody else is here")
         self.assertEqual(first.wire.behind, 0)

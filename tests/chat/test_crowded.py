@@ -12,8 +12,8 @@ from svcserver.chat.ghosts import Ghost
 from svcserver.chat.names import room_of
 from svcserver.chat.ports import About
 from svcserver.chat.server import SHARED_OCCUPANTS, ChatServer
+from tests.chat.fixture import DOMAIN, ChatFixture, Client, account, resource
 from tests.chat.test_workers import Base
-from tests.chat.town import DOMAIN, Client, Town, account, resource
 
 FEW, MANY = 20, 400
 SLACK = 1.02  # a number with more digits takes one more step
@@ -38,24 +38,24 @@ def steps(work: Callable[[], object]) -> int:
     return result
 
 
-def fill(town: Town, count: int) -> None:
+def fill(fixture: ChatFixture, count: int) -> None:
     """Connect ``count`` more players, who are numbered from 11, to the chat."""
     for number in range(11, 11 + count):
-        town.game.people[account(number)] = About(f"Player{number}")
-        town.bound(number)
+        fixture.game.people[account(number)] = About(f"Player{number}")
+        fixture.bound(number)
 
 
-def connects(town: Town, number: int) -> int:
+def connects(fixture: ChatFixture, number: int) -> int:
     """Return the cost of connecting one more session with friends."""
-    return steps(lambda: town.bound(number).session.end("bye"))
+    return steps(lambda: fixture.bound(number).session.end("bye"))
 
 
 class AloneTests(SynchronousTestCase):
     def cost(self, crowd: int) -> int:
-        town = Town()
-        connects(town, 1)
-        fill(town, crowd)
-        return connects(town, 2)
+        fixture = ChatFixture()
+        connects(fixture, 1)
+        fill(fixture, crowd)
+        return connects(fixture, 2)
 
     def test_a_log_in_among_many_takes_as_many_steps_as_among_few(self) -> None:
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
@@ -76,8 +76,8 @@ class SharedTests(Base):
     def cost(self, crowd: int) -> int:
         self.setUp()
         connects(self.here, 1)
-        for town in (self.here, self.there):
-            fill(town, crowd // 2)
+        for fixture in (self.here, self.there):
+            fill(fixture, crowd // 2)
         return connects(self.here, 2)
 
     def test_the_cost_does_not_grow_over_several_processes(self) -> None:
@@ -117,6 +117,6 @@ class SharedTests(Base):
     def test_every_worker_refuses_an_occupant_over_the_room_limit(self) -> None:
         self.here.server.rooms.max_occupants = self.there.server.rooms.max_occupants = 2
         self.in_room(self.here, 1), self.in_room(self.there, 2)
-        for town in (self.here, self.there):
-            [reply] = town.bound(3).join("General")
+        for fixture in (self.here, self.there):
+            [reply] = fixture.bound(3).join("General")
             self.assertIn('type="error"', reply)

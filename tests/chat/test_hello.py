@@ -18,8 +18,8 @@ from svcserver.chat.events import PIECE, Here
 from svcserver.chat.hello import ANSWERED_S, MOST_S, Answers, Arriving
 from svcserver.chat.leases import ALIVE_S
 from svcserver.chat.session import Session
+from tests.chat.fixture import ChatFixture, account
 from tests.chat.test_workers import ROOM, Base
-from tests.chat.town import Town, account
 
 MOST_BYTES = 300_000  # of one piece
 TO_COME, WHOLE = Here("A", (), (), until=0), Here("A", (), ())
@@ -29,10 +29,10 @@ FIRST, LAST = Here("A", (), (), until=9), Here("A", (), (), since=9)
 class Names:
     """A process; the test fills its list of sessions with copies of a single session."""
 
-    def __init__(self, town: Town) -> None:
-        self.workers = town.server.workers
+    def __init__(self, fixture: ChatFixture) -> None:
+        self.workers = fixture.server.workers
         assert self.workers is not None
-        self.session = town.bound(1).session
+        self.session = fixture.bound(1).session
 
     def sit_down(self, count: int) -> None:
         mine: dict[int, Session] = self.workers._mine
@@ -56,10 +56,10 @@ class AnswerTests(Base):
             self.in_room(self.here, number)
         return 30
 
-    def late(self) -> Town:
-        town = self.town()
-        self.pass_time(1, self.here, self.there, town)
-        return town
+    def late(self) -> ChatFixture:
+        fixture = self.fixture()
+        self.pass_time(1, self.here, self.there, fixture)
+        return fixture
 
     def test_a_new_process_learns_all_sessions_in_pieces(self) -> None:
         count = self.crowd()
@@ -72,7 +72,7 @@ class AnswerTests(Base):
     def test_changes_between_two_pieces_are_correct_everywhere(self) -> None:
         """One player leaves and two players join between two pieces of an answer."""
         self.crowd()
-        late, bob = self.town(), self.here.bound(31)
+        late, bob = self.fixture(), self.here.bound(31)
         first, *_, last, _ = self.here.server._sessions.values()
         queue: list[Callable[[], None]] = []
         self.board.slow = queue
@@ -89,8 +89,8 @@ class AnswerTests(Base):
         self.pass_time(ALIVE_S * 3, self.here, self.there, late)
         result = sorted(self.occupants(self.here))
         self.assertEqual(len(result), 29)
-        for town in (late, self.there):
-            self.assertEqual(sorted(self.occupants(town)), result)
+        for fixture in (late, self.there):
+            self.assertEqual(sorted(self.occupants(fixture)), result)
 
     def test_processes_that_ask_at_once_get_one_common_answer(self) -> None:
         self.crowd()

@@ -6,7 +6,7 @@ from svcserver.chat.kinds import KINDS
 from svcserver.chat.names import room_of
 from svcserver.chat.people import People
 from svcserver.chat.ports import About
-from tests.chat.town import ToldGame, account
+from tests.chat.fixture import FakeGame, account
 
 # in a room of each kind that is not for everyone; a new one adds its own here
 ABOUT, PARTIES = About("Ann", rooms=frozenset({("Guild", "8")})), {account(1): "7"}
@@ -21,7 +21,7 @@ class KindTests(SynchronousTestCase):
             self.assertEqual((room.kind, room.id), (name, "7" if kind.hyphen else ""))
 
     def test_only_members_may_enter_a_room_that_is_not_for_everyone(self) -> None:
-        people = People(ToldGame(parties=PARTIES))
+        people = People(FakeGame(parties=PARTIES))
         person = people.arrive(account(1), ABOUT, 0.0)
         for name, kind in KINDS.items():
             for number in (7, 8):
@@ -35,7 +35,7 @@ class KindTests(SynchronousTestCase):
             )
 
     def test_only_kinds_that_use_account_data_are_marked_by_about(self) -> None:
-        game = ToldGame(parties=PARTIES)
+        game = FakeGame(parties=PARTIES)
         for name, kind in KINDS.items():
             may = kind.may_enter
             answers = may is not None and {

@@ -3,7 +3,7 @@
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.admission import LOCKED, Lockout
-from tests.chat.town import account
+from tests.chat.fixture import account
 from tests.support.live import TestBoard
 
 ME, ADDRESS = account(1), "203.0.113.9"

@@ -12,7 +12,7 @@ from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import parse
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.signals import Blocked
-from tests.chat.town import DOMAIN, Client, Town, account, resource
+from tests.chat.fixture import DOMAIN, ChatFixture, Client, account, resource
 from tests.support.proves import proves
 
 
@@ -27,8 +27,8 @@ class LogTests(SynchronousTestCase):
         self.addCleanup(globalLogPublisher.removeObserver, observe)
 
     def test_a_session_is_logged_from_connect_to_close(self) -> None:
-        town = Town()
-        client = town.joined(1)
+        fixture = ChatFixture()
+        client = fixture.joined(1)
         client.say("City-1", "hello")
         client.whisper(f"{account(9)}@{DOMAIN}", "psst")
         client.session.on_connection_lost()
@@ -48,7 +48,7 @@ class LogTests(SynchronousTestCase):
         )
 
     def test_a_repeated_refused_join_is_logged_once(self) -> None:
-        client = Town().bound(1)
+        client = ChatFixture().bound(1)
         for number in range(9):
             client.join(f"Party-{number}")
             client.join("x" * 200)
@@ -57,33 +57,35 @@ class LogTests(SynchronousTestCase):
         self.assertIn("room=" + "x" * 80 + " uid=", refused[1])
 
     def test_a_flood_of_bad_logins_is_sampled_and_counted(self) -> None:
-        town = Town()
+        fixture = ChatFixture()
         for number in range(500):
-            stranger = town.opened(1, address=f"203.0.{number % 250}.9")
+            stranger = fixture.opened(1, address=f"203.0.{number % 250}.9")
             stranger.auth("expired")
             stranger.session.on_connection_lost()
         flood, dropped = len(self.lines), Counted.DROPPED_LOG_LINES
         self.assertLess(flood, 450)
-        self.assertEqual(town.server.counters.by_reason(dropped), {"chat_refusals": 1500 - flood})
-        town.pass_time(60)
-        friend = town.connect(2, address="198.51.100.7").log_in()
+        self.assertEqual(
+            fixture.server.counters.by_reason(dropped), {"chat_refusals": 1500 - flood}
+        )
+        fixture.pass_time(60)
+        friend = fixture.connect(2, address="198.51.100.7").log_in()
         self.assertIn(f"via=gateway omitted={1500 - flood}", "\n".join(self.lines))
         friend.session.on_connection_lost()
         self.assertIn(f"uid={account(2)} reason=socket", self.lines[-1])
 
     def test_a_key_sent_as_the_name_of_a_login_is_not_logged(self) -> None:
-        stranger = Town().connect(1)
+        stranger = ChatFixture().connect(1)
         stranger.open()
         stranger.auth("expired", who="UUK_" + "0a" * 20)
         self.assertIn("login refused c=1 reason=expired uid=<key>", self.lines)
 
     def test_the_log_names_the_reason_for_leaving_a_room(self) -> None:
-        town = Town()
-        client, game = town.bound(1), town.game
+        fixture = ChatFixture()
+        client, game = fixture.bound(1), fixture.game
         for number in (1, 2, 3):
             client.join(f"City-{number}")
         client.leave("City-1")
-        another = town.bound(1, "other")
+        another = fixture.bound(1, "other")
         another.join("City-2", f"Player1:{account(1)}:other")
         client.send('<presence type="unavailable"/>')
         game.parties[account(1)] = "7"
@@ -102,7 +104,7 @@ class LogTests(SynchronousTestCase):
         )
 
     def test_each_kind_of_room_and_each_reason_has_its_own_line(self) -> None:
-        client = Town().bound(1)
+        client = ChatFixture().bound(1)
         for room in ("Party-1", "Guild-1", "City-1"):
             for nick in (client.nick, "x", "x"):
                 client.join(room, nick)
@@ -111,14 +113,14 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(rooms, ["room=Party-1", "room=Guild-1", "room=City-1"])
 
     def test_a_whisper_without_a_body_is_logged_with_length_0(self) -> None:
-        client = Town().bound(1)
+        client = ChatFixture().bound(1)
         client.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
         self.assertIn(f"whisper from={account(1)} to={account(2)} len=0 reason=body", self.lines)
 
     def test_whisper_outcomes_and_blocked_lines_are_logged(self) -> None:
-        town = Town()
-        first, second = town.bound(1), town.bound(2)
-        town.bound(2, "other")
+        fixture = ChatFixture()
+        first, second = fixture.bound(1), fixture.bound(2)
+        fixture.bound(2, "other")
         first.join("City-1")
         second.join("City-1")
         to = f"{account(2)}@{DOMAIN}"
@@ -126,8 +128,8 @@ class LogTests(SynchronousTestCase):
         first.whisper(second.jid, "to one")
         first.whisper(f"{account(1)}@{DOMAIN}", "to itself")
         first.say("City-1", "x")
-        town.server.on_blocked(Blocked(account(2), account(1)))
-        town.game.block(account(2), account(1))
+        fixture.server.on_blocked(Blocked(account(2), account(1)))
+        fixture.game.block(account(2), account(1))
         first.whisper(to, "blocked")
         first.say("City-1", "x")
         self.assertEqual(
@@ -140,10 +142,10 @@ class LogTests(SynchronousTestCase):
         )
 
     def test_a_refused_join_is_logged_again_after_ten_minutes(self) -> None:
-        town = Town()
-        client = town.bound(1)
+        fixture = ChatFixture()
+        client = fixture.bound(1)
         for seconds, count in ((0, 1), (599.5, 1), (0.5, 2)):
-            town.clock.advance(seconds)
+            fixture.clock.advance(seconds)
             client.join("Party-1")
             refused = [line for line in self.lines if line.startswith("join refused")]
             self.assertEqual(len(refused), count)
@@ -165,33 +167,33 @@ class LogTests(SynchronousTestCase):
             ("", "bad-format uid="),
             ("token y", f"uid-mismatch uid={account(1)}"),
         ):
-            self.assertEqual(self.refused(Town().connect(1), token), reason)
+            self.assertEqual(self.refused(ChatFixture().connect(1), token), reason)
         stranger = f"no-account uid={account(999)}"
-        client = Town().connect(1)
+        client = ChatFixture().connect(1)
         self.assertEqual(self.refused(client, f"token {account(999)}", account(999)), stranger)
 
     @proves("chat: Refused login")
     def test_waits_are_logged_throttled_and_a_silent_game_unavailable(self) -> None:
-        town, address = Town(), "203.0.113.9"
+        fixture, address = ChatFixture(), "203.0.113.9"
         for _ in range(10):
-            client = town.connect(1, address=address)
+            client = fixture.connect(1, address=address)
             self.refused(client, "x")
             client.session.on_connection_lost()
         for number in (1, 2):
-            held = town.connect(number, address=address)
+            held = fixture.connect(number, address=address)
             self.assertEqual(self.refused(held, "x"), f"throttled uid={account(number)}")
-        town.game.silent = True
-        client = town.opened(3)
+        fixture.game.silent = True
+        client = fixture.opened(3)
         client.auth()
-        town.clock.advance(10)
+        fixture.clock.advance(10)
         self.assertEqual(self.lines[-1], f"login refused c=13 reason=unavailable uid={account(3)}")
 
     def test_a_player_behind_the_gateway_is_named_by_address(self) -> None:
-        Town().connect(1, address="203.0.113.9")
+        ChatFixture().connect(1, address="203.0.113.9")
         self.assertEqual(self.lines, ["connect c=1 from=203.0.113.9 via=gateway"])
 
     def test_the_trace_shows_neither_tokens_nor_texts(self) -> None:
-        client = Town(ChatSettings(trace=True)).bound(1)
+        client = ChatFixture(ChatSettings(trace=True)).bound(1)
         client.join("City-1")
         client.say("City-1", "hello")
         trace = "\n".join(self.lines)

@@ -5,12 +5,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat.people import People
 from svcserver.chat.ports import About
 from svcserver.kernel.signals import Blocked
-from tests.chat.town import ToldGame, Town, account
+from tests.chat.fixture import ChatFixture, FakeGame, account
 
 
 class PeopleTests(SynchronousTestCase):
     def test_an_account_is_found_in_any_case_while_connected(self) -> None:
-        people = People(ToldGame())
+        people = People(FakeGame())
         person = people.arrive(account(1), About("Ann"), 1.0)
         self.assertIs(people.find(account(1).lower()), person)
         self.assertIs(people.arrive(account(1), About("Anna"), 2.0), person)
@@ -23,28 +23,28 @@ class PeopleTests(SynchronousTestCase):
         self.assertIs(people.find(account(1).lower()), again)
 
     def test_news_during_a_read_is_newer_than_its_answer(self) -> None:
-        town = Town()
-        first, second = town.bound(1), town.bound(2)
-        town.clock.advance(2)
-        town.game.silent = True
+        fixture = ChatFixture()
+        first, second = fixture.bound(1), fixture.bound(2)
+        fixture.clock.advance(2)
+        fixture.game.silent = True
         first.whisper(second.jid, "hi")
-        town.server.on_blocked(Blocked(account(2), account(1)))
-        town.game.answer()
+        fixture.server.on_blocked(Blocked(account(2), account(1)))
+        fixture.game.answer()
         self.assertEqual(second.take_texts(), [])
-        person = town.server.people.get(account(1))
+        person = fixture.server.people.get(account(1))
         assert person is not None
         self.assertEqual(person.about.blocked_by, {account(2)})
         self.assertEqual(person.read_at, 0)
 
     def test_an_answer_overtaken_by_a_later_answer_is_not_kept(self) -> None:
-        town = Town()
-        town.bound(1)
-        person = town.server.people.get(account(1))
+        fixture = ChatFixture()
+        fixture.bound(1)
+        person = fixture.server.people.get(account(1))
         assert person is not None
-        town.game.silent = True
+        fixture.game.silent = True
         for _ in range(2):
-            town.server.readings.reread(person)
-        (first, _), (second, _) = town.game.waiting
+            fixture.server.readings.reread(person)
+        (first, _), (second, _) = fixture.game.waiting
         second.callback(About("Later"))
         first.callback(About("Earlier"))
         self.assertEqual(person.about.name, "Later")

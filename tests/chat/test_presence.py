@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat.ports import About
 from svcserver.chat.settings import ChatSettings
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
-from tests.chat.town import Client, Town, account
+from tests.chat.fixture import ChatFixture, Client, account
 from tests.support.proves import proves
 
 AWAY = "<presence><show>away</show><status>off &amp; on</status></presence>"
@@ -25,9 +25,9 @@ def gone(of: Client, to: Client) -> str:
 
 class PresenceTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.town = Town(ChatSettings(presence=True))
-        self.town.game.befriend(account(1), account(2))
-        self.first, self.second, self.stranger = (self.town.bound(n) for n in (1, 2, 3))
+        self.fixture = ChatFixture(ChatSettings(presence=True))
+        self.fixture.game.befriend(account(1), account(2))
+        self.first, self.second, self.stranger = (self.fixture.bound(n) for n in (1, 2, 3))
 
     @proves("chat: broadcast presence")
     def test_announced_friends_receive_show_and_status(self) -> None:
@@ -51,7 +51,7 @@ class PresenceTests(SynchronousTestCase):
 
     @proves("chat: presence type=unavailable or connection ends")
     def test_friends_see_the_session_that_remains_online(self) -> None:
-        another = self.town.bound(1, "other")
+        another = self.fixture.bound(1, "other")
         for who in (self.second, self.first, another):
             who.send("<presence/>")
             who.take_texts()
@@ -66,7 +66,7 @@ class PresenceTests(SynchronousTestCase):
 
     @proves("chat: broadcast presence")
     def test_sessions_of_one_account_get_no_presence_of_each_other(self) -> None:
-        another = self.town.bound(1, "other")
+        another = self.fixture.bound(1, "other")
         self.first.take_texts()
         self.first.send("<presence/>")
         self.assertEqual((another.send("<presence/>"), self.first.take_texts()), ([], []))
@@ -76,7 +76,7 @@ class PresenceTests(SynchronousTestCase):
         for n in range(10):
             self.first.send(f"<presence><status>{n}</status></presence>")
         self.assertEqual(len(self.second.take_texts()), 5)
-        self.town.pass_time(3)
+        self.fixture.pass_time(3)
         self.assertEqual(
             self.second.take_texts(),
             [presence_stanza(self.first, self.second, "<status>9</status>")],
@@ -89,14 +89,14 @@ class PresenceTests(SynchronousTestCase):
             self.first.send("<presence/>")
             self.first.send('<presence type="unavailable"/>')
         self.second.take_texts()
-        self.town.pass_time(5)
+        self.fixture.pass_time(5)
         self.assertEqual(self.second.take_texts(), [])
 
     @proves("chat: broadcast presence")
     def test_blocked_friends_receive_no_presence(self) -> None:
         self.second.send("<presence/>")
-        self.town.game.block(account(2), account(1))
-        self.town.clock.advance(2)
+        self.fixture.game.block(account(2), account(1))
+        self.fixture.clock.advance(2)
         self.first.send("<presence/>")
         self.assertEqual((self.first.take_texts(), self.second.take_texts()), ([], []))
 
@@ -104,7 +104,7 @@ class PresenceTests(SynchronousTestCase):
     def test_an_accepted_request_is_pushed_and_shows_both_statuses(self) -> None:
         for who in (self.first, self.stranger):
             who.send("<presence/>")
-        self.town.server.on_friend_accepted(
+        self.fixture.server.on_friend_accepted(
             FriendAccepted(account(1), account(3), "2026-09-21T10:00:00.000Z")
         )
         push, presence = self.first.take_texts()
@@ -126,9 +126,9 @@ class PresenceTests(SynchronousTestCase):
     def test_friends_after_a_lifted_block_see_each_other(self) -> None:
         for who in (self.first, self.second, self.first):
             who.send("<presence/>")
-        self.town.server.on_blocked(Blocked(account(2), account(1)))
+        self.fixture.server.on_blocked(Blocked(account(2), account(1)))
         self.first.take_texts(), self.second.take_texts()
-        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
+        self.fixture.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
         for me, another in ((self.first, self.second), (self.second, self.first)):
             push, presence = me.take_texts()
             self.assertIn("ACCEPTED", push)
@@ -150,16 +150,16 @@ class PresenceTests(SynchronousTestCase):
                     who.send("<presence/>")
                 self.first.take_texts(), self.second.take_texts()
                 for number in (1, 2):
-                    self.town.game.people[account(number)] = About(f"Player{number}")
+                    self.fixture.game.people[account(number)] = About(f"Player{number}")
                 if isinstance(news, Blocked):
-                    self.town.game.block(news.by, news.whom)
-                self.town.clock.advance(2)
+                    self.fixture.game.block(news.by, news.whom)
+                self.fixture.clock.advance(2)
                 # the chat reads the account again for this line
                 replies = pair[reader].say("City-1", "x")
                 if isinstance(news, Blocked):
-                    self.town.server.on_blocked(news)
+                    self.fixture.server.on_blocked(news)
                 else:
-                    self.town.server.on_unfriended(news)
+                    self.fixture.server.on_unfriended(news)
                 self.assertEqual(len(replies), 2)
                 self.assertEqual(replies[0], gone(pair[1 - reader], pair[reader]))
                 self.assertEqual(pair[reader].take_texts(), [])
@@ -175,10 +175,10 @@ class PresenceTests(SynchronousTestCase):
                 who.send("<presence/>")
             self.first.take_texts(), self.second.take_texts()
             if isinstance(news, Unfriended):
-                self.town.server.on_unfriended(news)
-                self.town.server.on_unfriended(news)
+                self.fixture.server.on_unfriended(news)
+                self.fixture.server.on_unfriended(news)
             else:
-                self.town.server.on_blocked(news)
+                self.fixture.server.on_blocked(news)
             self.assertEqual(self.first.take_texts(), [gone(self.second, self.first)])
             self.assertEqual(self.second.take_texts(), [gone(self.first, self.second)])
 
@@ -186,12 +186,12 @@ class PresenceTests(SynchronousTestCase):
     def test_the_news_of_a_friendship_counts_before_it_is_read(self) -> None:
         for who in (self.first, self.stranger):
             who.send("<presence/>")
-        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(3), ""))
+        self.fixture.server.on_friend_accepted(FriendAccepted(account(1), account(3), ""))
         for me, another in ((self.first, self.stranger), (self.stranger, self.first)):
             another.take_texts()
             me.send(AWAY)
             self.assertIn("<show>away</show>", another.take_texts()[-1])
-        self.town.server.on_unfriended(Unfriended(account(1), account(3)))
+        self.fixture.server.on_unfriended(Unfriended(account(1), account(3)))
         for me, another in ((self.first, self.stranger), (self.stranger, self.first)):
             another.take_texts()
             me.send("<presence/>")
@@ -199,12 +199,12 @@ class PresenceTests(SynchronousTestCase):
 
     def test_news_of_absent_friends_changes_no_delivery(self) -> None:
         for number in range(10, 30):
-            self.town.game.befriend(account(1), account(number))
-        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(40), ""))
-        self.town.server.on_unfriended(Unfriended(account(1), account(10)))
-        self.town.server.on_unfriended(Unfriended(account(11), account(1)))
-        self.town.server.on_blocked(Blocked(account(12), account(1)))
-        self.town.clock.advance(2)
+            self.fixture.game.befriend(account(1), account(number))
+        self.fixture.server.on_friend_accepted(FriendAccepted(account(1), account(40), ""))
+        self.fixture.server.on_unfriended(Unfriended(account(1), account(10)))
+        self.fixture.server.on_unfriended(Unfriended(account(11), account(1)))
+        self.fixture.server.on_blocked(Blocked(account(12), account(1)))
+        self.fixture.clock.advance(2)
         self.second.send("<presence/>")
         self.first.take_texts()
         self.first.send(AWAY)
@@ -220,17 +220,17 @@ class PresenceTests(SynchronousTestCase):
         for who in (self.first, self.second):
             who.send("<presence/>")
         self.first.take_texts()
-        self.town.server.shut()
+        self.fixture.server.shut()
         self.assertEqual(len(self.first.take_texts()), 1)
 
     @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "chat: broadcast presence")
     def test_without_the_switch_presence_is_dropped(self) -> None:
-        self.town = Town()
-        self.town.game.befriend(account(1), account(2))
-        first, second = self.town.bound(1), self.town.bound(2)
+        self.fixture = ChatFixture()
+        self.fixture.game.befriend(account(1), account(2))
+        first, second = self.fixture.bound(1), self.fixture.bound(2)
         first.send(AWAY)
         self.assertEqual((second.send(AWAY), first.take_texts()), ([], []))
-        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
+        self.fixture.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
         self.assertEqual(first.take_texts(), [])
 
 
@@ -239,7 +239,7 @@ class Evening(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.town = Town(ChatSettings(presence=True))
+        self.fixture = ChatFixture(ChatSettings(presence=True))
         self.clients: list[Client] = []
         self.made = 0
 
@@ -250,7 +250,7 @@ class Evening(RuleBasedStateMachine):
     @rule(number=st.integers(1, 4))
     def come(self, number: int) -> None:
         self.made += 1
-        client = self.town.connect(number, f"r{self.made}")
+        client = self.fixture.connect(number, f"r{self.made}")
         client.open()
         if "success" in client.auth()[0]:
             client.bind()
@@ -274,7 +274,8 @@ class Evening(RuleBasedStateMachine):
             listener.take_texts()
         (reply,) = [line for line in client.say(room, "hello") if line.startswith("<message")]
         inside = [
-            occupant.session.account for occupant in self.town.server.rooms.occupants(f"{room}@muc")
+            occupant.session.account
+            for occupant in self.fixture.server.rooms.occupants(f"{room}@muc")
         ]
         others = [peer for peer in self.clients if peer is not client and peer.take_texts()]
         if 'type="error"' in reply:
@@ -285,7 +286,7 @@ class Evening(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, 4), party=st.sampled_from(["7", "8"]))
     def change_party(self, number: int, party: str) -> None:
-        self.town.game.parties[account(number)] = party
+        self.fixture.game.parties[account(number)] = party
 
     @rule(at=st.integers(0, 9), text=st.text(alphabet="<>/ab&;'\" ", max_size=12))
     def babble(self, at: int, text: str) -> None:
@@ -300,11 +301,11 @@ class Evening(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(1, 70))
     def wait(self, seconds: int) -> None:
-        self.town.pass_time(seconds)
+        self.fixture.pass_time(seconds)
 
     @invariant()
     def rooms_and_sessions_agree(self) -> None:
-        server = self.town.server
+        server = self.fixture.server
         seated = {
             occupant
             for key in server.rooms.keys()  # noqa: SIM118

@@ -4,9 +4,9 @@ from svcserver.chat import workers
 from svcserver.chat.leases import ALIVE_S, LEASE_S
 from svcserver.chat.settings import ChatSettings
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
+from tests.chat.fixture import ChatFixture, account, resource
 from tests.chat.test_presence import gone, presence_stanza
 from tests.chat.test_workers import Base
-from tests.chat.town import Town, account, resource
 
 AWAY = "<presence><show>away</show></presence>"
 OFFLINE = '<presence type="unavailable"/>'
@@ -20,10 +20,12 @@ class ElsewhereTests(Base):
         self.stranger = self.there.bound(3)
         self.stranger.send("<presence/>")
 
-    def town(self) -> Town:
-        town = Town(ChatSettings(presence=True), clock=self.clock, game=self.game, board=self.board)
-        self.game.befriend(account(1), account(2))  # the new town has replaced all people
-        return town
+    def fixture(self) -> ChatFixture:
+        fixture = ChatFixture(
+            ChatSettings(presence=True), clock=self.clock, game=self.game, board=self.board
+        )
+        self.game.befriend(account(1), account(2))  # the new fixture has replaced all people
+        return fixture
 
     def both_shown(self) -> None:
         for who in (self.first, self.second):
@@ -78,16 +80,16 @@ class ElsewhereTests(Base):
         self.both_shown()
         self.game.befriend(account(1), account(3))
         news = FriendAccepted(account(1), account(3), "2026-01-01T00:00:00.000Z")
-        for town in (self.here, self.there):
-            town.server.on_friend_accepted(news)
+        for fixture in (self.here, self.there):
+            fixture.server.on_friend_accepted(news)
         pushed, shown = self.stranger.take_texts()
         self.assertIn("INBOUND", pushed)
         self.assertEqual(shown, presence_stanza(self.first, self.stranger, ""))
         self.assertEqual(
             self.first.take_texts()[1:], [presence_stanza(self.stranger, self.first, "")]
         )
-        for town in (self.here, self.there):
-            town.server.on_unfriended(Unfriended(account(1), account(3)))
+        for fixture in (self.here, self.there):
+            fixture.server.on_unfriended(Unfriended(account(1), account(3)))
         self.assertEqual(self.stranger.take_texts(), [gone(self.first, self.stranger)])
         self.assertEqual(self.first.take_texts(), [gone(self.stranger, self.first)])
         self.first.send(AWAY)
@@ -97,8 +99,8 @@ class ElsewhereTests(Base):
     def test_blocked_accounts_see_no_status(self) -> None:
         self.both_shown()
         self.game.block(account(2), account(1))
-        for town in (self.here, self.there):
-            town.server.on_blocked(Blocked(account(2), account(1)))
+        for fixture in (self.here, self.there):
+            fixture.server.on_blocked(Blocked(account(2), account(1)))
         self.assertEqual(self.second.take_texts(), [gone(self.first, self.second)])
         self.first.take_texts()
         self.first.send(AWAY)
@@ -123,7 +125,7 @@ class ElsewhereTests(Base):
 
     def test_a_process_that_comes_later_knows_the_statuses(self) -> None:
         self.both_shown()
-        late = self.town()
+        late = self.fixture()
         self.pass_time(2, self.here, self.there, late)
         self.second.session.end("socket")
         two = late.bound(2)
@@ -132,7 +134,7 @@ class ElsewhereTests(Base):
     def test_friends_see_nothing_if_other_processes_are_ignored(self) -> None:
         """Check that the tests above would fail without the other process's presences."""
         self.patch(workers.Workers, "_on_shown", lambda *_: None)
-        self.here, self.there = self.town(), self.town()
+        self.here, self.there = self.fixture(), self.fixture()
         self.pass_time(2)
         self.first, self.second = self.here.bound(1), self.there.bound(2)
         self.stranger = self.there.bound(3)

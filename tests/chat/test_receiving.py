@@ -28,7 +28,7 @@ from svcserver.chat.rates import Rates
 from svcserver.chat.session import Session, SessionStage, Where, steps_of
 from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import serialize
-from tests.chat.town import DOMAIN, ToldWire, account, resource
+from tests.chat.fixture import DOMAIN, RecordingWire, account, resource
 
 OPEN = f'<open xmlns="{stanza.FRAMING}" to="{DOMAIN}" version="1.0"/>'
 ME = account(1)
@@ -39,7 +39,7 @@ class ReceiveTests(SynchronousTestCase):
         self.done: list[Effect] = []
         settings, clock = ChatSettings(), Clock()
         self.session = Session(
-            1, ToldWire(), "", 0.0, settings, clock.seconds, Rates(settings), self.act
+            1, RecordingWire(), "", 0.0, settings, clock.seconds, Rates(settings), self.act
         )
 
     def act(self, _: Session, effect: Effect) -> None:

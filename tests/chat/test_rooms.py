@@ -7,28 +7,28 @@ from svcserver.chat.effects import MAX_STATUS, PresenceStatus, status_of
 from svcserver.chat.settings import ChatSettings
 from svcserver.chat.stanza import parse
 from svcserver.kernel.signals import FriendAccepted
-from tests.chat.stanzas import TownTests
-from tests.chat.town import Town, account
+from tests.chat.fixture import ChatFixture, account
+from tests.chat.stanzas import ChatFixtureTests
 
 
-class RoomTests(TownTests):
+class RoomTests(ChatFixtureTests):
     def test_room_limits_match_the_documentation(self) -> None:
         self.assertEqual((rooms.MAX_ROOMS, rooms.MAX_OCCUPANTS), (1000, 256))
 
     def test_a_block_hides_lines_only_from_the_blocking_occupant(self) -> None:
-        self.town.game.block(account(2), account(1))
-        first, second, third = (self.town.bound(number) for number in (1, 2, 3))
+        self.fixture.game.block(account(2), account(1))
+        first, second, third = (self.fixture.bound(number) for number in (1, 2, 3))
         for client in (first, second, third):
             client.join("City-1")
-        self.assertEqual(len(self.town.server.rooms), 1)
+        self.assertEqual(len(self.fixture.server.rooms), 1)
         for client in (first, second, third):
             client.take_texts()
         first.say("City-1", "hello")
         self.assertEqual([len(client.take_texts()) for client in (second, third)], [0, 1])
 
     def test_a_nickname_is_free_again_when_its_holder_has_left(self) -> None:
-        self.town = Town(ChatSettings(nick_check="log"))
-        first, second, third = (self.town.bound(number) for number in (1, 2, 3))
+        self.fixture = ChatFixture(ChatSettings(nick_check="log"))
+        first, second, third = (self.fixture.bound(number) for number in (1, 2, 3))
         third.join("City-1")
         first.join("City-1", "same")
         self.assertIn("conflict", second.join("City-1", "same")[-1])
@@ -47,9 +47,9 @@ class StatusTests(SynchronousTestCase):
             self.assertEqual(len(replies.text), limit)
 
     def test_an_absent_new_friend_causes_no_error(self) -> None:
-        town = Town(ChatSettings(presence=True))
-        client = town.bound(1)
+        fixture = ChatFixture(ChatSettings(presence=True))
+        client = fixture.bound(1)
         for requests, accepted in ((1, 2), (2, 1)):
             news = FriendAccepted(account(requests), account(accepted), "then")
-            town.server.presences.befriend(news, "now")
+            fixture.server.presences.befriend(news, "now")
             self.assertEqual(len(client.take_texts()), 1)

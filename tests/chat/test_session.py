@@ -5,15 +5,15 @@ from twisted.logger import capturedLogs
 from svcserver.chat import readings
 from svcserver.chat import session as sessions
 from svcserver.chat.settings import ChatSettings
-from tests.chat.stanzas import TownTests
-from tests.chat.town import Town, account
+from tests.chat.fixture import ChatFixture, account
+from tests.chat.stanzas import ChatFixtureTests
 
 GET = '<iq type="get" id="1"/>'
 
 
-class Case(TownTests):
+class Case(ChatFixtureTests):
     def held_back(self, number: int, address: str = "", token: str | None = None) -> bool:
-        client = self.town.connect(number, "another", address)
+        client = self.fixture.connect(number, "another", address)
         client.open()
         return "temporary-auth-failure" in "".join(client.auth(token))
 
@@ -27,7 +27,7 @@ class CountingTests(Case):
         self.assertEqual(readings.FRESH_S, 1.0)
 
     def test_a_session_has_no_account_and_address_before_its_login(self) -> None:
-        client = self.town.connect(1)
+        client = self.fixture.connect(1)
         session = client.session
         self.assertEqual((session.account, session.last_received), ("", session.since))
         self.assertEqual(
@@ -35,7 +35,7 @@ class CountingTests(Case):
         )
 
     def test_queued_stanzas_are_limited_and_more_are_dropped(self) -> None:
-        client = self.town.bound(1)
+        client = self.fixture.bound(1)
         client.session.wait()
         for _ in range(130):
             client.session.received(b"<iq/>")
@@ -43,7 +43,7 @@ class CountingTests(Case):
 
     def test_an_end_sends_its_code_and_clears_the_queue(self) -> None:
         for reason, code in (("size", 1009), ("replaced", 1000), ("timeout", None)):
-            client = Town().bound(1)
+            client = ChatFixture().bound(1)
             client.session.wait()
             client.session.received(b"<iq/>")
             client.session.end(reason)
@@ -51,27 +51,27 @@ class CountingTests(Case):
 
     def test_dropped_stanzas_are_counted_per_minute(self) -> None:
         self.patch(sessions, "MAX_DROPPED", 10)
-        client = self.town.bound(1)
+        client = self.fixture.bound(1)
         for _ in range(5):
             for _ in range(10):
                 client.session.perform(client.session.drop())
             self.assertEqual(client.end, "")
-            self.town.clock.advance(60)
+            self.fixture.clock.advance(60)
         for _ in range(11):
             client.session.perform(client.session.drop())
         self.assertEqual(client.end, "abuse")
 
     def test_account_data_is_read_again_after_a_second(self) -> None:
-        client = self.town.joined(1)
-        self.town.clock.advance(2)
+        client = self.fixture.joined(1)
+        self.fixture.clock.advance(2)
         client.say("City-1", "x")
-        requests = self.town.game.requests
-        self.town.clock.advance(0.9)
+        requests = self.fixture.game.requests
+        self.fixture.clock.advance(0.9)
         client.say("City-1", "x")
-        self.assertEqual(self.town.game.requests, requests)
-        self.town.clock.advance(0.1)
+        self.assertEqual(self.fixture.game.requests, requests)
+        self.fixture.clock.advance(0.1)
         client.say("City-1", "x")
-        self.assertEqual(self.town.game.requests, requests + 1)
+        self.assertEqual(self.fixture.game.requests, requests + 1)
 
 
 class EndTests(Case):
@@ -81,18 +81,18 @@ class EndTests(Case):
         return [event["why"] for event in events if event["log_format"].startswith("leave room")]
 
     def test_the_log_distinguishes_replaced_from_disconnected(self) -> None:
-        first, second = self.town.pair()
+        first, second = self.fixture.pair()
         self.assertEqual(self.reasons(lambda: first.session.end("replaced")), ["replaced"])
         self.assertEqual(self.reasons(second.session.on_connection_lost), ["disconnect"])
 
     def test_an_end_for_cause_holds_the_account_a_minute(self) -> None:
         for number, reason in enumerate(("replaced", "abuse", "size", "backlog"), 1):
-            self.town.bound(number).session.end(reason)
+            self.fixture.bound(number).session.end(reason)
             self.assertTrue(self.held_back(number), reason)
         for number, reason in enumerate(("close", "socket", "ping-timeout", "shutdown"), 11):
-            self.town.bound(number).session.end(reason)
+            self.fixture.bound(number).session.end(reason)
             self.assertFalse(self.held_back(number), reason)
-        self.town.clock.advance(60)
+        self.fixture.clock.advance(60)
         self.assertFalse(self.held_back(1))
 
     def test_only_too_large_frames_count_as_failures(
@@ -100,23 +100,23 @@ class EndTests(Case):
     ) -> None:
         for reason, held in (("socket", False), ("size", True)):
             for _ in range(10):
-                self.town.connect(1, address="203.0.113.9").session.end(reason)
+                self.fixture.connect(1, address="203.0.113.9").session.end(reason)
             self.assertIs(self.held_back(2, "203.0.113.9", "bad"), held)
             self.assertFalse(self.held_back(3, "203.0.113.10", "bad"))
             self.assertFalse(self.held_back(4, "203.0.113.9"))
 
     def test_unbound_sessions_are_not_held_back_after_a_shutdown(self) -> None:
         for _ in range(3):
-            client = self.town.opened(1)
+            client = self.fixture.opened(1)
             client.auth()
             client.session.end("shutdown")
         self.assertFalse(self.held_back(1))
 
     def test_friends_learn_of_a_session_end_but_not_of_a_shutdown(self) -> None:
-        self.town = Town(ChatSettings(presence=True))
-        self.town.game.befriend(account(1), account(2))
+        self.fixture = ChatFixture(ChatSettings(presence=True))
+        self.fixture.game.befriend(account(1), account(2))
         for end, news in (("socket", 1), ("shutdown", 0)):
-            first, second = self.town.bound(1), self.town.bound(2)
+            first, second = self.fixture.bound(1), self.fixture.bound(2)
             first.send("<presence/>"), second.send("<presence/>")
             second.take_texts()
             first.session.end(end)
@@ -124,7 +124,7 @@ class EndTests(Case):
             second.session.end("socket")
 
     def test_the_trace_shows_both_directions(self) -> None:
-        client = Town(ChatSettings(trace=True)).bound(1)
+        client = ChatFixture(ChatSettings(trace=True)).bound(1)
         with capturedLogs() as events:
             client.send(GET)
         self.assertEqual(

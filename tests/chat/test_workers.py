@@ -14,7 +14,7 @@ from svcserver.chat import room_access, workers
 from svcserver.chat.events import Hello
 from svcserver.chat.leases import ALIVE_S, LEASE_S
 from svcserver.kernel.signals import Blocked
-from tests.chat.town import DOMAIN, Client, ToldGame, Town, account, resource
+from tests.chat.fixture import DOMAIN, ChatFixture, Client, FakeGame, account, resource
 
 ROOM = "General"
 
@@ -38,19 +38,19 @@ class SharedBoard(RehearsedBoard):
 
 class Base(SynchronousTestCase):
     def setUp(self) -> None:
-        self.clock, self.game = Clock(), ToldGame()
+        self.clock, self.game = Clock(), FakeGame()
         self.board = SharedBoard(self.clock.seconds)
-        self.here, self.there = self.town(), self.town()
+        self.here, self.there = self.fixture(), self.fixture()
         self.pass_time(2)  # both processes have sent Hello and know each other
 
-    def town(self) -> Town:
-        return Town(clock=self.clock, game=self.game, board=self.board)
+    def fixture(self) -> ChatFixture:
+        return ChatFixture(clock=self.clock, game=self.game, board=self.board)
 
-    def pass_time(self, seconds: float, *towns: Town) -> None:
+    def pass_time(self, seconds: float, *fixtures: ChatFixture) -> None:
         for _ in range(int(seconds)):
             self.clock.advance(1)
-            for town in towns or (self.here, self.there):
-                town.server.tick()
+            for fixture in fixtures or (self.here, self.there):
+                fixture.server.tick()
 
     def meanwhile(self, *acts: Callable[[], Any]) -> None:
         """Make these calls, and deliver their notifications only after the last call."""
@@ -61,20 +61,20 @@ class Base(SynchronousTestCase):
         for news in waiting:
             news()
 
-    def greeted(self, town: Town) -> None:
+    def greeted(self, fixture: ChatFixture) -> None:
         """Let the process receive a Hello from the other process."""
-        another = self.here if town is self.there else self.there
-        town.server.workers._on_hello(Hello(another.server.workers.name))
+        another = self.here if fixture is self.there else self.there
+        fixture.server.workers._on_hello(Hello(another.server.workers.name))
 
-    def in_room(self, town: Town, number: int) -> Client:
-        client = town.bound(number)
+    def in_room(self, fixture: ChatFixture, number: int) -> Client:
+        client = fixture.bound(number)
         client.join(ROOM)
         client.take_texts()
         return client
 
-    def deafen(self, town: Town) -> Callable[[], None]:
+    def deafen(self, fixture: ChatFixture) -> Callable[[], None]:
         """Let the process receive no notifications until the returned function is called."""
-        listeners, deaf = self.board._listeners, town.server.workers
+        listeners, deaf = self.board._listeners, fixture.server.workers
         before = {kind: list(those) for kind, those in listeners.items()}
         for those in listeners.values():
             those[:] = [
@@ -82,10 +82,10 @@ class Base(SynchronousTestCase):
             ]
         return lambda: listeners.update(before)
 
-    def occupants(self, town: Town) -> list[str]:
+    def occupants(self, fixture: ChatFixture) -> list[str]:
         result = []
-        for key in town.server.rooms.keys():  # noqa: SIM118
-            result += [occupant.session.account for occupant in town.server.rooms.occupants(key)]
+        for key in fixture.server.rooms.keys():  # noqa: SIM118
+            result += [occupant.session.account for occupant in fixture.server.rooms.occupants(key)]
         return result
 
 
@@ -122,8 +122,8 @@ class RoomTests(Base):
         ann = self.in_room(self.there, 2)
         first, second = self.here.bound(1, resource(1)), self.there.bound(1, resource(2))
         first.join(ROOM), second.join(ROOM)
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [ann.account, first.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [ann.account, first.account])
         for client in (first, second, ann):
             client.take_texts()
         ann.say(ROOM, "to the newer of the two")
@@ -139,8 +139,8 @@ class RoomTests(Base):
             act()
         self.assertIn('code="110"', "".join(ann.take_texts()))
         self.assertIn("conflict", "".join(bob.take_texts()))
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [ann.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [ann.account])
 
     def test_a_blocked_author_is_not_received_elsewhere(self) -> None:
         ann, bob, cat = (self.in_room(self.here, 1), self.in_room(self.there, 2),
@@ -188,22 +188,22 @@ class SeatTests(Base):
         self.board.away = True
         first = self.here.bound(1, resource(1))
         self.assertEqual(first.end, "")
-        for town, count in ((self.here, 1), (self.there, 0)):
-            self.assertEqual(len(town.server.workers.seats(first.account)), count)
+        for fixture, count in ((self.here, 1), (self.there, 0)):
+            self.assertEqual(len(fixture.server.workers.seats(first.account)), count)
         self.board.away = False
         self.pass_time(ALIVE_S + 1)
-        for town in (self.here, self.there):
-            self.assertEqual(len(town.server.workers.seats(first.account)), 1)
+        for fixture in (self.here, self.there):
+            self.assertEqual(len(fixture.server.workers.seats(first.account)), 1)
         second, third = self.there.bound(1, resource(2)), self.here.bound(1, resource(3))
         self.assertEqual([client.end for client in (first, second, third)], ["replaced", "", ""])
-        for town in (self.here, self.there):
-            self.assertEqual(len(town.server.workers.seats(first.account)), 2)
+        for fixture in (self.here, self.there):
+            self.assertEqual(len(fixture.server.workers.seats(first.account)), 2)
 
     def test_a_session_bound_before_any_news_has_its_seat(self) -> None:
         hear = self.deafen(self.here)
         first = self.here.bound(1, resource(1))
-        for town in (self.here, self.there):
-            self.assertEqual(len(town.server.workers.seats(first.account)), 1)
+        for fixture in (self.here, self.there):
+            self.assertEqual(len(fixture.server.workers.seats(first.account)), 1)
         second = self.here.bound(1, resource(1))
         self.assertEqual([first.end, second.end], ["replaced", ""])
         hear()
@@ -214,13 +214,13 @@ class SeatTests(Base):
         hear()
         self.here.server.workers._miss()
         self.pass_time(ALIVE_S + 1)
-        for town in (self.here, self.there):
-            self.assertEqual(len(town.server.workers.seats(first.account)), 1)
+        for fixture in (self.here, self.there):
+            self.assertEqual(len(fixture.server.workers.seats(first.account)), 1)
 
     def test_without_shared_seats_each_process_allows_its_own(self) -> None:
         """Check that the tests above would fail without shared seats."""
         self.patch(workers.Workers, "_on_bound", lambda *_: None)
-        self.here, self.there = self.town(), self.town()
+        self.here, self.there = self.fixture(), self.fixture()
         with self.assertRaises(self.failureException):
             self.test_an_account_has_two_sessions_over_all_processes()
 
@@ -263,7 +263,7 @@ class LeaseTests(Base):
         self.assertEqual([client.end for client in fresh], ["", ""])
 
     def test_sessions_of_a_process_without_heartbeat_are_removed(self) -> None:
-        bob = self.town().bound(2)  # in a process that has sent no heartbeat yet
+        bob = self.fixture().bound(2)  # in a process that has sent no heartbeat yet
         seats = self.here.server.workers.seats
         self.assertEqual(len(seats(bob.account)), 1)
         self.pass_time(LEASE_S + 3, self.here)
@@ -302,16 +302,16 @@ class LeaseTests(Base):
         hear()
         self.there.server.workers._miss()
         self.pass_time(4)
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [ann.account])
-            self.assertEqual(town.server.workers.seats(bob.account), [])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [ann.account])
+            self.assertEqual(fixture.server.workers.seats(bob.account), [])
         cat.join(ROOM)
         cat.leave(ROOM)
         self.assertEqual(self.occupants(self.here), [ann.account])
 
     def test_a_later_process_learns_the_occupants(self) -> None:
         ann = self.in_room(self.here, 1)
-        late = self.town()
+        late = self.fixture()
         self.pass_time(1, self.here, late)
         self.assertEqual(self.occupants(late), [ann.account])
         self.pass_time(1, self.here, late)
@@ -320,7 +320,7 @@ class LeaseTests(Base):
 
     def test_an_early_entry_waits_and_receives_every_later_line(self) -> None:
         ann = self.in_room(self.here, 1)
-        late = self.town()
+        late = self.fixture()
         bob = late.bound(2)
         self.assertEqual(bob.join(ROOM), [])
         ann.say(ROOM, "before")
@@ -335,7 +335,7 @@ class LeaseTests(Base):
 
     def test_a_hello_that_was_not_received_back_is_repeated(self) -> None:
         bob = self.in_room(self.there, 2)
-        late = self.town()
+        late = self.fixture()
         hear = self.deafen(late)
         self.pass_time(1, late)
         ann = late.bound(1)
@@ -346,7 +346,7 @@ class LeaseTests(Base):
         self.assertIn(ann.account, "".join(bob.take_texts()))
 
     def test_a_waiting_entry_during_an_outage_is_refused(self) -> None:
-        late = self.town()
+        late = self.fixture()
         bob = late.bound(2)
         self.board.away = True
         self.assertEqual(bob.join(ROOM), [])

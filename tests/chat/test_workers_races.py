@@ -9,8 +9,8 @@ from svcserver.chat.events import Entering, Expired, RoomPlace
 from svcserver.chat.ghosts import Ghosts
 from svcserver.chat.leases import ALIVE_S
 from svcserver.chat.pending import HEARD_S
+from tests.chat.fixture import DOMAIN
 from tests.chat.test_workers import ROOM, Base
-from tests.chat.town import DOMAIN
 
 
 class RaceTests(Base):
@@ -20,8 +20,8 @@ class RaceTests(Base):
         ann, bob = self.in_room(self.here, 1), self.there.bound(2)
         self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
         self.assertIn('code="110"', "".join(bob.take_texts()))
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [ann.account, bob.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [ann.account, bob.account])
         ann.take_texts()
         bob.say(ROOM, "hello?")
         self.assertIn("hello?", ann.take_texts()[-1])
@@ -31,8 +31,8 @@ class RaceTests(Base):
         crowd = [self.there.bound(n) for n in range(2, 22)]
         enter = [lambda client=client: client.join(ROOM) for client in crowd]
         self.meanwhile(*enter[:10], lambda: self.greeted(self.there), *enter[10:])
-        for town in (self.here, self.there):
-            self.assertEqual(len(self.occupants(town)), 21)
+        for fixture in (self.here, self.there):
+            self.assertEqual(len(self.occupants(fixture)), 21)
 
     def test_a_nickname_refused_during_an_announcement_enters_nowhere(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
@@ -44,18 +44,18 @@ class RaceTests(Base):
             lambda: self.greeted(self.there),
         )
         self.assertIn("conflict", "".join(bob.take_texts()))
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [])
         bob.join(ROOM, "one name")
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [bob.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [bob.account])
 
     def test_a_session_ended_during_an_announcement_keeps_no_seat(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.meanwhile(lambda: bob.session.end("socket"), lambda: self.greeted(self.there))
-        for town in (self.here, self.there):
-            self.assertEqual(town.server.workers.seats(bob.account), [])
-            self.assertEqual(self.occupants(town), [ann.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(fixture.server.workers.seats(bob.account), [])
+            self.assertEqual(self.occupants(fixture), [ann.account])
         self.assertEqual(self.here.server.workers.crowd(), (0, 1))
 
     def test_a_session_that_returns_during_an_announcement_is_present(self) -> None:
@@ -63,8 +63,8 @@ class RaceTests(Base):
         self.meanwhile(
             lambda: bob.leave(ROOM), lambda: bob.join(ROOM), lambda: self.greeted(self.there)
         )
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town)[:1], [ann.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture)[:1], [ann.account])
         self.assertEqual(self.occupants(self.here), self.occupants(self.there))
 
     def test_unannounced_session_receives_messages_after_joining(
@@ -75,8 +75,8 @@ class RaceTests(Base):
         bob = self.there.bound(2)
         self.board.away = False
         self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [ann.account, bob.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [ann.account, bob.account])
         ann.take_texts()
         bob.say(ROOM, "hello?")
         self.assertIn("hello?", ann.take_texts()[-1])
@@ -111,8 +111,8 @@ class RaceTests(Base):
         self.pass_time(ALIVE_S + 1)
         self.assertEqual(self.occupants(self.here), [])
         bob.join(ROOM)
-        for town in (self.here, self.there):
-            self.assertEqual(self.occupants(town), [bob.account])
+        for fixture in (self.here, self.there):
+            self.assertEqual(self.occupants(fixture), [bob.account])
 
     def test_a_line_with_missed_news_is_refused(self) -> None:
         bob = self.in_room(self.there, 2)

@@ -25,9 +25,9 @@ from twisted.internet.error import ConnectionDone
 from twisted.logger import LogEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
+from tests.chat.fixture import ChatFixture, Client
 from tests.chat.sockets import upgrade
 from tests.chat.test_adapter import Socket
-from tests.chat.town import Client, Town
 
 ROOM = "City-1"
 STANZA_NAMES = ("presence", "message", "iq", "close")
@@ -45,10 +45,10 @@ class Stage:
     """Two players in a room, who are both replaced when the hostile player is disconnected."""
 
     def __init__(self) -> None:
-        self.town = Town()
-        self.factory = ChatFactory(self.town.server, self.town.clock)
-        self.bad: Client = self.town.bound(1)
-        self.good: Client = self.town.bound(2)
+        self.fixture = ChatFixture()
+        self.factory = ChatFactory(self.fixture.server, self.fixture.clock)
+        self.bad: Client = self.fixture.bound(1)
+        self.good: Client = self.fixture.bound(2)
         for entry in (self.good, self.bad):
             entry.join(ROOM)
 
@@ -65,14 +65,14 @@ class Stage:
         connection.dataReceived(upgrade(""))
         connection.dataReceived(data)
         for _ in range(1 + len(data) // 512):
-            self.town.clock.advance(0)
+            self.fixture.clock.advance(0)
         connection.connectionLost(Failure(ConnectionDone()))
         assert not self.factory.connections
 
     def rest(self) -> None:
         """Let every rate limit recover; both players send something, so that neither is idle."""
-        self.town.clock.advance(40)
-        self.town.server.tick()
+        self.fixture.clock.advance(40)
+        self.fixture.server.tick()
         for entry in (self.good, self.bad):
             entry.send("<x/>")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from svcserver.chat import stanza
+from tests.chat.fixture import DOMAIN, account, resource
 from tests.chat.sockets import masked
-from tests.chat.town import DOMAIN, account, resource
 
 SECONDS = 60
 NICK = f"Player1:{account(1)}:{resource(1)}"

@@ -8,8 +8,8 @@ from svcserver.metagame.owner.announcements.rules import (
     announced,
     due,
 )
+from tests.chat.fixture import ChatFixture, Client
 from tests.chat.test_workers import Base
-from tests.chat.town import Client, Town
 
 RESTART_S = 600
 
@@ -17,8 +17,8 @@ RESTART_S = 600
 class FiguresTests(Base):
     def test_each_process_shows_the_players_of_all(self) -> None:
         self.in_room(self.here, 1), self.in_room(self.there, 2), self.there.bound(3)
-        for town in (self.here, self.there):
-            chat_figures = figures(town.server)
+        for fixture in (self.here, self.there):
+            chat_figures = figures(fixture.server)
             self.assertEqual(
                 (chat_figures.connections, chat_figures.people, chat_figures.room_count), (3, 3, 1)
             )
@@ -27,9 +27,9 @@ class FiguresTests(Base):
 
     def test_a_rename_is_shown_where_the_player_is(self) -> None:
         ann = self.in_room(self.here, 1)
-        for town, name in ((self.here, "Ann"), (self.there, "Player1")):
-            town.server.on_renamed(Renamed(ann.account, "Ann"))
-            self.assertEqual(figures(town.server).rooms[0].names, [name])
+        for fixture, name in ((self.here, "Ann"), (self.there, "Player1")):
+            fixture.server.on_renamed(Renamed(ann.account, "Ann"))
+            self.assertEqual(figures(fixture.server).rooms[0].names, [name])
 
 
 class AnnouncingTests(Base):
@@ -37,20 +37,20 @@ class AnnouncingTests(Base):
 
     def setUp(self) -> None:
         super().setUp()
-        self.marks: dict[Town, int | None] = {}
-        self.signals: dict[Town, Signal[Announced]] = {}
-        for town in (self.here, self.there):
-            signal = self.signals[town] = Signal[Announced]()
-            share_once(self.board, signal, town.server.on_announced)
+        self.marks: dict[ChatFixture, int | None] = {}
+        self.signals: dict[ChatFixture, Signal[Announced]] = {}
+        for fixture in (self.here, self.there):
+            signal = self.signals[fixture] = Signal[Announced]()
+            share_once(self.board, signal, fixture.server.on_announced)
         self.players = self.in_room(self.here, 1), self.in_room(self.there, 2)
 
-    def look(self, town: Town, player: Announcement) -> None:
+    def look(self, fixture: ChatFixture, player: Announcement) -> None:
         """Do what each process does every second in ``Announcements._take``."""
-        mark = self.marks.get(town)
-        line, self.marks[town] = due(player, mark, self.clock.seconds())
+        mark = self.marks.get(fixture)
+        line, self.marks[fixture] = due(player, mark, self.clock.seconds())
         if line is not None:
-            announced_line = Announced(line, player.made_at, self.marks[town] or 0)
-            self.signals[town].send(announced_line)
+            announced_line = Announced(line, player.made_at, self.marks[fixture] or 0)
+            self.signals[fixture].send(announced_line)
 
     def take_announcements(self, client: Client) -> list[str]:
         return [player.partition("<body>")[2].partition("<")[0] for player in client.take_texts()]
@@ -64,8 +64,8 @@ class AnnouncingTests(Base):
             player.take_texts()
         made = self.announce("New version")
         for _ in range(RESTART_S):
-            for town in (self.here, self.there):
-                self.look(town, made)
+            for fixture in (self.here, self.there):
+                self.look(fixture, made)
             self.clock.advance(1)
         return [self.take_announcements(entry) for entry in self.players]
 
@@ -77,12 +77,12 @@ class AnnouncingTests(Base):
 
     def test_without_deduplication_every_line_arrives_twice(self) -> None:
         """Check that the test above would fail without deduplication."""
-        for town in (self.here, self.there):
-            signal = self.signals[town] = Signal[Announced]()
+        for fixture in (self.here, self.there):
+            signal = self.signals[fixture] = Signal[Announced]()
             self.board._listeners[Announced] = []
             share_signal(self.board, signal, Announced, lambda news: None)
-        for town in (self.here, self.there):
-            self.board.listen(Announced, town.server.on_announced)
+        for fixture in (self.here, self.there):
+            self.board.listen(Announced, fixture.server.on_announced)
         ann, _ = self.countdown()
         self.assertEqual(len(ann), 12)
 

@@ -11,7 +11,7 @@ from svcserver.metagame.access.readlimit import PAGE_READS
 from svcserver.metagame.chat_ports import figures
 from svcserver.metagame.owner.dashboard import acts
 from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
-from tests.chat.town import Town
+from tests.chat.fixture import ChatFixture
 from tests.ctl.command import new_host, nowhere
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
@@ -223,11 +223,11 @@ class ChatTests(Case):
 
     @proves("GET DashboardEvents")
     def test_rooms_are_counted_without_their_lines(self) -> None:
-        town = Town()
+        fixture = ChatFixture()
         for number in (1, 2):
-            town.bound(number).join("General")
-        town.bound(3)
-        reply = figures(town.server)
+            fixture.bound(number).join("General")
+        fixture.bound(3)
+        reply = figures(fixture.server)
         self.assertEqual((reply.connections, reply.people, reply.room_count), (3, 3, 1))
         [room] = reply.rooms
         self.assertEqual((room.room, room.kind, room.count), ("General", "General", 2))

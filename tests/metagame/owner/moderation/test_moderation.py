@@ -19,8 +19,8 @@ from svcserver.metagame.chat_ports import chat_game
 from svcserver.metagame.owner.moderation import acts
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.moderation.rules import sanction_order
-from tests.chat.town import ToldGame, Town
-from tests.chat.town import account as chat_id
+from tests.chat.fixture import ChatFixture, FakeGame
+from tests.chat.fixture import account as chat_id
 from tests.support.browser import Page
 from tests.support.game import Game, Player
 from tests.support.proves import proves
@@ -170,7 +170,7 @@ class MuteAndKickTests(StaffCase):
 
 
 @define
-class OneMuted(ToldGame):
+class OneMuted(FakeGame):
     """The chat's view of the game, in which the test decides whether the first player is muted."""
 
     muted_now: Callable[[], bool] = lambda: False
@@ -225,8 +225,8 @@ class WithinASecondTests(StaffCase):
             about = self.successResultOf(asks.about(self.ann.id, frozenset()))
             return about is not None and about.muted
 
-        town = Town(game=OneMuted(muted_now=muted), clock=self.clock)
-        ann = town.bound(1)
+        fixture = ChatFixture(game=OneMuted(muted_now=muted), clock=self.clock)
+        ann = fixture.bound(1)
         ann.join("City-1")
         for action, refused in (("mute", True), ("unmute", False)):
             ann.take_texts()

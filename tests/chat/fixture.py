@@ -31,7 +31,7 @@ def resource(number: int) -> str:
 
 
 @define
-class ToldGame:
+class FakeGame:
     """A fake ``Game`` whose answers the test sets; an account's token is ``token <account>``."""
 
     remembers = False
@@ -78,7 +78,7 @@ class ToldGame:
 
 
 @define(eq=False)
-class ToldWire:
+class RecordingWire:
     """A fake ``Wire`` that records what is sent and how it is closed."""
 
     sent: list[str] = field(factory=list)
@@ -105,7 +105,7 @@ class Client:
     """A chat connection that behaves like that of the game client."""
 
     session: Session
-    wire: ToldWire
+    wire: RecordingWire
     number: int
     resource: str
 
@@ -177,11 +177,11 @@ class Client:
 
 
 @define(eq=False)
-class Town:
+class ChatFixture:
     """A chat server with its game and its clock."""
 
     settings: ChatSettings = field(factory=ChatSettings)
-    game: ToldGame = field(factory=ToldGame)
+    game: FakeGame = field(factory=FakeGame)
     clock: Clock = field(factory=Clock)
     rooms: Rooms = field(factory=Rooms)
     board: RehearsedBoard | None = None
@@ -200,7 +200,7 @@ class Town:
             self.game.people[account(number)] = About(f"Player{number}")
 
     def connect(self, number: int, name: str | None = None, address: str = "") -> Client:
-        wire = ToldWire()
+        wire = RecordingWire()
         session = self.server.connect(wire, address, self.clock.seconds())
         return Client(session, wire, number, name if name is not None else resource(number))
 
