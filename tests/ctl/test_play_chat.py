@@ -134,7 +134,7 @@ class TalkTests(SynchronousTestCase):
         self.assertIn("waited for a line", self.fault(server))
 
     def test_a_closed_connection_is_made_again_and_its_lines_counted(self) -> None:
-        server, chat, players = self.town()
+        server, chat, players = self.logged_in_players()
         server.deaf = True
         self.do(chat.send_to_players(players[0], players, "City-tag1"))
         server.close(players[0].account)
@@ -151,7 +151,7 @@ class TalkTests(SynchronousTestCase):
         self.assertEqual(counts[RECONNECTION], 1)
 
     def test_an_echoed_line_must_reach_all_connected_players(self) -> None:
-        server, chat, players = self.town()
+        server, chat, players = self.logged_in_players()
         server.only = players[0].account
         self.do(chat.send_to_players(players[0], players, "City-tag1"))
         server.close(players[0].account)
@@ -161,7 +161,7 @@ class TalkTests(SynchronousTestCase):
         self.assertIn("Bo waited for a line", str(why))
 
     def test_a_chat_that_stays_away_ends_the_session(self) -> None:
-        server, chat, players = self.town()
+        server, chat, players = self.logged_in_players()
         server.refuses_all = True
         server.close(players[0].account)
         settled = Deferred.fromCoroutine(chat.settle())
@@ -192,7 +192,7 @@ class TalkTests(SynchronousTestCase):
         self.assertIn("nothing listens", str(why))
 
     def test_a_connection_that_the_client_ended_is_no_restart(self) -> None:
-        _, chat, players = self.town()
+        _, chat, players = self.logged_in_players()
         chat.members[players[0].account].client.arrived("<unreadable")
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LOOK_S] * 50)
@@ -200,7 +200,7 @@ class TalkTests(SynchronousTestCase):
         self.assertEqual(str(why), "chat: the server sent invalid XML while Ada was in the chat")
         self.assertEqual(chat.reconnections, 0)
 
-    def town(self) -> tuple[Server, Chat, list[Player]]:
+    def logged_in_players(self) -> tuple[Server, Chat, list[Player]]:
         """Return a server, a chat and three players, who are logged in to the chat."""
         server = Server()
         chat = Chat(self.clock, self.timings, "tag1", server.connect)

@@ -93,7 +93,7 @@ class Person:
 
     player: Player
     relay: RelayService
-    town: Town
+    session: PlaySession
     room: str
     resource: str = field(factory=lambda: f"V2:svc:WIN::{hex_token(32)}")
     chat: ChatClient | None = None
@@ -112,32 +112,32 @@ class Person:
 
     async def asks(self) -> None:
         """Send requests at random moments until the session is over."""
-        town, clock = self.town, self.town.reactor
-        while not town.over:
-            await deferLater(clock, random.uniform(0, 2 * town.pause_s))
+        session, clock = self.session, self.session.reactor
+        while not session.over:
+            await deferLater(clock, random.uniform(0, 2 * session.pause_s))
             began = clock.seconds()
             if random.random() < OFTEN_ONCE:
                 await self._does_once(random.choice(list(ONCE)))
             else:
                 await self._does(random.choice(ACTS))
-            town.report.requests += 1
-            town.report.slowest_s = max(town.report.slowest_s, clock.seconds() - began)
+            session.report.requests += 1
+            session.report.slowest_s = max(session.report.slowest_s, clock.seconds() - began)
 
     async def _does(self, act: str) -> None:
         try:
             await getattr(self, act, getattr(self.player, act, None))()
         except PlayFailed as why:
-            self.town.report.failed[f"{act}: {why}"[:200]] += 1
+            self.session.report.failed[f"{act}: {why}"[:200]] += 1
 
     async def _does_once(self, act: str) -> None:
         """Send a request that must count once and that needs a second player."""
-        town = self.town
-        second = town.people[(town.people.index(self) ^ 1) % len(town.people)]
-        town.report.once += 1
+        session = self.session
+        second = session.people[(session.people.index(self) ^ 1) % len(session.people)]
+        session.report.once += 1
         try:
             await ONCE[act](self.player, second.player)
         except PlayFailed as why:
-            town.report.failed[f"{act}: {why}"[:200]] += 1
+            session.report.failed[f"{act}: {why}"[:200]] += 1
 
     async def beat(self) -> None:
         await self.player.beat("/Game/Maps/city")
@@ -155,26 +155,28 @@ class Person:
 
     async def talks(self) -> None:
         """Send chat lines now and then; reconnect whenever the chat connection ends."""
-        town, first = self.town, True
-        while not town.over:
+        session, first = self.session, True
+        while not session.over:
             self.joined = False
             try:
                 await self._come()
             except PlayFailed:
                 if self.chat is None or self.chat.transport is None:
-                    town.report.failed["chat: the upgrade failed"] += 1
+                    session.report.failed["chat: the upgrade failed"] += 1
             else:
-                town.report.came_back += not first
+                session.report.came_back += not first
                 first, self.joined = False, True
-                town.arrived()
-            while self.connection is not None and not town.over:
-                await deferLater(town.reactor, random.uniform(0, 2 * town.silence_s))
-                if self.connection is not None and not town.over:
-                    town.say(self)
-            await deferLater(town.reactor, random.uniform(0, 2 * BACK_S))
+                session.arrived()
+            while self.connection is not None and not session.over:
+                await deferLater(session.reactor, random.uniform(0, 2 * session.silence_s))
+                if self.connection is not None and not session.over:
+                    session.say(self)
+            await deferLater(session.reactor, random.uniform(0, 2 * BACK_S))
 
     async def _come(self) -> None:
-        client = client_of(self.town.reactor, self.player, partial(self.town.received_by, self))
+        client = client_of(
+            self.session.reactor, self.player, partial(self.session.received_by, self)
+        )
         client.resource, self.chat = self.resource, client
         await log_in(client, self.player)
         await enter(client, self.room)
@@ -187,7 +189,7 @@ class Person:
             except PlayFailed as why:
                 if "rate limit" not in str(why):
                     raise
-                await deferLater(self.town.reactor, 1.0)
+                await deferLater(self.session.reactor, 1.0)
 
     async def has_everything(self) -> bool:
         """Return whether a new login returns everything that the host has acknowledged."""
@@ -202,7 +204,7 @@ class Person:
 
 
 @define(eq=False)
-class Town:
+class PlaySession:
     """All players of a session.
 
     If ``strict`` is true, a line also counts as lost if the listener's chat connection ended just
@@ -314,8 +316,8 @@ def main(
     chain = Chain.from_host_settings(find(str(folder), None))
 
     async def work(reactor: Any) -> None:
-        town = Town(reactor, chain, pause_seconds, silence_seconds, strict, enough)
-        report = await town.live(players, seconds)
+        session = PlaySession(reactor, chain, pause_seconds, silence_seconds, strict, enough)
+        report = await session.live(players, seconds)
         click.echo(json.dump(asdict(report)).decode())
 
     def print_failure(why: Failure) -> Failure:

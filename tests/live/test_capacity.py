@@ -11,7 +11,7 @@ import pytest
 from tests.ctl.command import svcctl
 from tests.ctl.hosts import demo_host, read_output, stack
 from tests.live.attacks.test_hunts import TUTORIAL
-from tests.live.test_maintenance import Town
+from tests.live.test_maintenance import MetagameClient
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -27,11 +27,13 @@ def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path)
         ran = svcctl("capacity", "--config", folder)
         assert ran.out.startswith("a hunt takes 1536 MB"), ran.err
         assert "0 hunts run, " in ran.out
-        town = Town(folder)
+        client = MetagameClient(folder)
         for name in ("Ann_1", "Bob_1"):
-            player = town.player(name)
-            assert town.join(player, TUTORIAL) == 200  # the player gets a separate hunt immediately
-            eventually(lambda entry=player: town.status(entry).get("serverInfo"))
+            player = client.player(name)
+            assert (
+                client.join(player, TUTORIAL) == 200
+            )  # the player gets a separate hunt immediately
+            eventually(lambda entry=player: client.status(entry).get("serverInfo"))
 
         def measured() -> Any:
             result = svcctl("capacity", "--config", folder, "--json").data

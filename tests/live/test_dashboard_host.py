@@ -20,11 +20,11 @@ from svcserver.stack import rolling
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import receiver
-from tests.live.test_dashboard_machine import Deliveries, alerts_of, town
+from tests.live.test_dashboard_machine import Deliveries, alerts_of, city_stack
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
-__all__ = ["browser", "town"]  # fixtures
+__all__ = ["browser", "city_stack"]  # fixtures
 
 pytestmark = pytest.mark.live
 
@@ -42,9 +42,9 @@ def press(place: Locator, name: str) -> None:
     "POST DashboardAlertChannel", "DELETE DashboardAlertChannel/:name", "POST DashboardAlertTest"
 )
 def test_a_channel_is_added_tested_changed_and_removed(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     name = "evening-alerts"
     path = here.folder / f"alert-{name}.env"
     with receiver() as (url, deliveries), visit(browser, here) as tab:
@@ -113,9 +113,9 @@ def open_backups(tab: Visit, here: Host) -> None:
 # slow: a stack, and a backup of it
 @proves("POST DashboardBackup", "POST DashboardBackupDownload", "POST DashboardBackupSchedule")
 def test_a_backup_is_made_downloaded_and_scheduled(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     with visit(browser, here) as tab:
         open_backups(tab, here)
         expect(tab.page.get_by_text("There is no backup yet.")).to_be_visible()
@@ -160,9 +160,9 @@ def test_a_backup_is_made_downloaded_and_scheduled(
 
 @proves("GET DashboardBackups")
 def test_a_request_that_nobody_took_survives_a_reload(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     request = here.folder / backups.REQUEST_FILE
     state = backups.read(here.folder) or Backups()
     backups.write(here.folder, evolve(state, tried=None))
@@ -194,9 +194,9 @@ def test_a_request_that_nobody_took_survives_a_reload(
 # slow: a stack
 @proves("GET DashboardBackups")
 def test_backups_and_progress_fit_in_each_look(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     (here.folder / "stack.env").unlink(missing_ok=True)
     before = backups.read(here.folder)
     now = time.time()
@@ -252,9 +252,9 @@ def target(link: Path) -> str:
 
 @proves("POST DashboardBackupDownload")
 def test_a_download_shows_progress_and_ends_when_cancelled(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     before, file = backups.read(here.folder), here.folder / "svc-backup-big.tar.gz"
     with file.open("wb") as big:
         big.truncate(300 << 20)
@@ -285,9 +285,9 @@ def test_a_download_shows_progress_and_ends_when_cancelled(
 # slow: a stack, whose state is written every fifteen seconds
 @proves("GET DashboardSettings")
 def test_a_setting_changed_in_a_file_says_which_restart(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     file = here.folder / "deploy.env"
     before = file.read_text()
     file.write_text(f"{before}LOG_LEVEL=debug\n")

@@ -38,7 +38,7 @@ Deliveries = list[tuple[dict[str, str], bytes]]
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Deliveries]]:
+def city_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Deliveries]]:
     """Run a stack with a city; yield the host, and the alerts that its webhook received."""
     folder = demo_host(tmp_path_factory.mktemp("machine") / "host")
     change(folder, "metagame", "SERVER_NAME", "Evening Hunters")
@@ -78,9 +78,9 @@ def press(tab: Visit, kind: str, name: str) -> None:
 # slow: a service is killed, and the stack writes its state every fifteen seconds
 @proves("a service that is frozen is down")
 def test_the_overview_shows_the_services_of_a_running_stack(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         services = tab.page.locator(".services li")
@@ -100,9 +100,9 @@ def test_the_overview_shows_the_services_of_a_running_stack(
 # slow: a stack with a game server, of which each list comes late
 @proves("POST DashboardGameServer", "GET DashboardConsole", "GET DashboardGameServers")
 def test_a_game_server_is_started_stopped_and_restarted(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     with visit(browser, here) as tab:
         tab.late("DashboardGameServers")  # the page shows the change when it confirms the change
         tab.sign_in(here.key)
@@ -128,8 +128,10 @@ def test_a_game_server_is_started_stopped_and_restarted(
 
 
 @proves("GET DashboardMachines")
-def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, Deliveries]) -> None:
-    here, _ = town
+def test_a_machine_of_the_fleet_is_drained(
+    browser: Browser, city_stack: tuple[Host, Deliveries]
+) -> None:
+    here, _ = city_stack
     gigabyte = 1 << 30
     machine = {
         "id": "n1",
@@ -193,9 +195,9 @@ def output_of(here: Host, server_id: str) -> Path:
 
 @proves("GET DashboardLaunches", "GET DashboardEvents")
 def test_a_game_servers_console_streams_searches_and_pauses(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     player = register(here.service, "Watcher_1")
     beat = {"map": "city_01_persistent", "state": "island"}
     here.call("POST", "/heartbeat", beat, **bearer(player))
@@ -249,9 +251,9 @@ def test_a_game_servers_console_streams_searches_and_pauses(
 
 # slow: a stack, and in each look a city that is restarted and crashes
 def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Game servers")
@@ -289,9 +291,9 @@ def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
 
 @proves("POST DashboardDrain", "GET DashboardDrain")
 def test_no_new_hunt_begins_while_hunts_are_paused(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     ann = register(here.service, "Ann_1")
 
     def join() -> int:
@@ -318,9 +320,9 @@ def test_no_new_hunt_begins_while_hunts_are_paused(
 
 
 def test_the_focus_stays_while_the_table_changes(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Game servers")
@@ -341,9 +343,9 @@ def test_the_focus_stays_while_the_table_changes(
 
 
 def test_the_focus_stays_while_the_deploy_server_is_frozen(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     deploy = pid_of(here.folder, "deploy")
     assert deploy is not None
     with visit(browser, here) as tab:
@@ -364,9 +366,9 @@ def test_the_focus_stays_while_the_deploy_server_is_frozen(
 
 
 def test_the_focus_returns_to_a_row_that_was_away(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     held: list[Route] = []
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
@@ -393,9 +395,9 @@ def test_the_focus_returns_to_a_row_that_was_away(
 # slow: a deaf game server is killed after ten seconds
 @proves("POST DashboardGameServer")
 def test_an_unresponsive_city_is_restarted_and_stopped(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Game servers")
@@ -417,9 +419,9 @@ def test_an_unresponsive_city_is_restarted_and_stopped(
 # slow: longer than the page calls a server silent
 @proves("POST DashboardGameServer", "the dashboard while its server is away")
 def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     metagame = pid_of(here.folder, "metagame")
     assert metagame is not None
     with visit(browser, here) as tab:
@@ -469,9 +471,9 @@ def yesterdays(folder: Path) -> Path:
 # slow: two nightly backups, and a browser until the overview has seen them
 @proves("svcctl backup: a damaged one is noticed")
 def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, deliveries = town
+    here, deliveries = city_stack
     # the drill is tested in test_backup.py
     (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")
     made = run("backup", "nightly", "--config", here.folder)
@@ -504,9 +506,9 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
 # slow: a stack of five processes restarts
 @proves("svcctl drain, update when-empty", "POST DashboardDrain")
 def test_an_update_when_empty_is_begun_on_the_page(
-    browser: Browser, town: tuple[Host, Deliveries]
+    browser: Browser, city_stack: tuple[Host, Deliveries]
 ) -> None:
-    here, _ = town
+    here, _ = city_stack
     begun = read_output(here.folder).count("stack ready: ")
     with visit(browser, here) as tab:
         tab.sign_in(here.key)

@@ -27,7 +27,7 @@ HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
 READY = {**HUNT, "playerHuntId": "CR19_PlayerHunt_Escalation_Randall_Easy"}
 
 
-class Town:
+class MetagameClient:
     """The metagame of a running stack, and requests that players send to it."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,26 +78,26 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_hunts(tmp_path: Path)
     with stack(folder) as process:
         eventually(lambda: "stack ready: " in read_output(folder))
         guard(folder)
-        before, town = rolling.read_state(folder), Town(folder)
+        before, client = rolling.read_state(folder), MetagameClient(folder)
         assert before is not None
-        ann, bob, cleo, *others = (town.player(f"player_{number}") for number in range(6))
+        ann, bob, cleo, *others = (client.player(f"player_{number}") for number in range(6))
         for entry in (ann, *others):
-            assert town.join(entry, READY) == 200
-        hunting = eventually(lambda: town.status(ann).get("serverInfo"))
-        assert town.join(bob, HUNT) == 200  # Bob waits for other players
+            assert client.join(entry, READY) == 200
+        hunting = eventually(lambda: client.status(ann).get("serverInfo"))
+        assert client.join(bob, HUNT) == 200  # Bob waits for other players
         ran = svcctl("update", "when-empty", "--config", folder, "--json")
         assert ran.status == 0, ran.err
         assert (ran.data["drain"]["then"], ran.data["hunts"]) == ("restart", 1)
-        assert town.status(bob)["status"] == "FAILED"
-        assert town.join(cleo, HUNT) == 400
-        assert "serverInfo" in town.status(ann)
+        assert client.status(bob)["status"] == "FAILED"
+        assert client.join(cleo, HUNT) == 400
+        assert "serverInfo" in client.status(ann)
         assert rolling.read_state(folder) == before
         leave(hunting["port"])
         eventually(lambda: read_output(folder).count("stack ready: ") == 2)
         after = rolling.read_state(folder)
         assert after is not None and after.begun > before.begun
         assert after.pid == process.pid  # systemd or a container still sees the same process
-        assert town.join(cleo, HUNT) == 200
+        assert client.join(cleo, HUNT) == 200
         ran = svcctl("drain", "on", "--then", "stop", "--config", folder, "--json")
         assert ran.status == 0, ran.err
         assert process.wait(60) == 0
@@ -159,12 +159,12 @@ def test_a_frozen_city_lives_while_its_players_send_heartbeats(tmp_path: Path) -
     city_map = value(folder, "deploy", "CITY_MAP")
     with stack(folder):
         eventually(lambda: "stack ready: " in read_output(folder))
-        town = Town(folder)
-        ann = town.player("Ann_1")
+        client = MetagameClient(folder)
+        ann = client.player("Ann_1")
 
         def beats(until: str) -> bool:
             beat = {"map": city_map, "state": "city"}
-            status, _ = town.metagame.ask("POST", "/heartbeat", beat, bearer(ann))
+            status, _ = client.metagame.ask("POST", "/heartbeat", beat, bearer(ann))
             assert status == 200
             return until in read_output(folder)
 

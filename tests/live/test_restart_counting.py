@@ -5,7 +5,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.players.chat import Line
-from tests.live.restart_players import Spoken, Town
+from tests.live.restart_players import PlaySession, Spoken
 
 
 class Someone:
@@ -20,19 +20,19 @@ class CountingTests(SynchronousTestCase):
         self.ann, self.bob, self.cat = Someone(), Someone(), Someone()
 
     def counted(self, *messages: Someone, strict: bool = True) -> tuple[int, int, int]:
-        """Let each of these players receive ann's line; return the counts of the town's report.
+        """Let each of these players receive ann's line; return the counts of the session's report.
 
         They are the numbers of lines that were echoed, doubled and missing.
         """
         nothing: Any = None
-        town = Town(nothing, nothing, 1.0, 1.0, strict, nothing)
+        session = PlaySession(nothing, nothing, 1.0, 1.0, strict, nothing)
         people: list[Any] = [self.ann, self.bob, self.cat]
-        town._lines["line 0"] = Spoken(people[0], dict.fromkeys(people, "first"))
+        session._lines["line 0"] = Spoken(people[0], dict.fromkeys(people, "first"))
         for entry in messages:
             listener: Any = entry
-            town.received_by(listener, Line(False, "City-0", "Ann", "line 0"))
-        town._count()
-        return town.report.echoed, town.report.doubled, town.report.missing
+            session.received_by(listener, Line(False, "City-0", "Ann", "line 0"))
+        session._count()
+        return session.report.echoed, session.report.doubled, session.report.missing
 
     def test_a_line_that_all_receive_once_counts_once(self) -> None:
         self.assertEqual(self.counted(self.ann, self.bob, self.cat), (1, 0, 0))
