@@ -183,6 +183,7 @@ def main() -> None:
     commands = {f"ctl.{module}" for module, _ in COMMANDS.values()}
     for name in (*SERVICES, "metagame.chat_ports", "web.options", "stack.child", *sorted(commands)):
         import_module(f"svcserver.{name}")
+    import_module("tests.support.migrated").always_copy()
     gc.collect()
     gc.freeze()  # all forks share these objects, so no garbage collector should visit them
     try:
