@@ -187,7 +187,7 @@ def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_pa
         made = browser.new_context()
         page = made.new_page()
         page.goto(own)
-        expect(page.locator("main")).to_contain_text("its link works once")
+        expect(page.locator("main")).to_contain_text("each link works once")
         for elsewhere in ("data:text/html,<p>elsewhere", site):
             page.goto(elsewhere)
             assert page.evaluate(ASKING, own + "api/state") == "refused"
