@@ -150,9 +150,9 @@ class Branding:
         """Log the ignored files whenever their list changes."""
         if left_out and left_out != self._left_out:
             log.warn(
-                "branding: ignoring {names}. The branding setting must name each image only once. "
-                "Images must be readable .jpg, .jpeg, .png or .webp files of at most 25 MB. A name "
-                "has at most 100 characters: letters (a to z), digits, _, - and dots.",
+                "branding: ignoring {names}, because each image must be listed once and be a "
+                "readable .jpg, .jpeg, .png or .webp file of at most 25 MB. Its name has at most "
+                "100 characters: letters (a to z), digits, _, - and dots.",
                 names=", ".join(left_out[:MAX_IMAGES]),
             )
         self._left_out = left_out

@@ -77,8 +77,8 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
             after = _Known.reflect_tables(new)
             if before.revision != after.revision:
                 fail(
-                    "SOURCE is a database of another svcserver version. If SOURCE is older, upgrade"
-                    " it with svcctl db upgrade. Otherwise, install the newer version of svcserver."
+                    "SOURCE is a database of another svcserver version. Upgrade SOURCE with svcctl"
+                    " db upgrade if it is older; otherwise install the newer svcserver."
                 )
             return _fill(old, before, new, after)
 

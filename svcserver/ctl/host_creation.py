@@ -322,10 +322,10 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
     with transaction(engine) as tx:
         if not shared and is_anothers(tx, key):  # before any change
             fail(
-                f"the database {url.render_as_string()} has accounts of another host. Nothing "
-                "was changed. To use another database, set SVC_DATABASE_URL or --database. To "
-                "share this database, add --share-database. To restore a lost folder: "
-                f"svcctl backup restore FILE --into {shlex.quote(str(plan.folder))}"
+                f"the database {url.render_as_string()} has accounts of another host, so "
+                "nothing was changed. Set SVC_DATABASE_URL or --database to another database; or "
+                "share this one with --share-database; or restore a lost folder with svcctl backup "
+                f"restore FILE --into {shlex.quote(str(plan.folder))}"
             )
     engine = make_engine(url)
     migrations.upgrade(engine)

@@ -10,9 +10,8 @@ from svcserver.metagame.refusal_wire import CodedRefusal, WordedRefusal
 from svcserver.web.refusals import worded_as
 from svcserver.web.routes import Answer
 
-OUTCOME_UNKNOWN = Answer(
-    502, {"error": "bad_gateway"}
-)  # as the gateway words it: the outcome is unknown
+# in the gateway's words
+OUTCOME_UNKNOWN = Answer(502, {"error": "bad_gateway"})
 BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON"})
 
 

@@ -209,7 +209,7 @@ class EventStreams:
     def answer(self, read_line: Look, reader: Reader) -> Answer:
         """Return an answer that streams the lines of ``read_line``.
 
-        All readers who are not owners share ``MOST`` streams; raises Unavailable to one more.
+        Readers who are not owners share ``MOST`` streams. Raises Unavailable if all are in use.
         """
         own = [stream for stream in self._open if stream.reader.id == reader.id]
         others = sum(not stream.reader.owner for stream in self._open)

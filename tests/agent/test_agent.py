@@ -154,19 +154,21 @@ class LinkTests(SynchronousTestCase):
         self.answer()
         self.assertEqual(self.wire.sent[-1][1]["done"], [])
 
-    def test_a_cancelled_link_polls_no_more(self) -> None:
+    def assert_cancelled_for_good(self) -> None:
+        """Cancel the link, and check that it polls no more."""
+        polls = len(self.wire.sent)
         self.work.cancel()
         self.clock.pump([AGAIN_S] * 3)
-        self.assertEqual(len(self.wire.sent), 1)
+        self.assertEqual(len(self.wire.sent), polls)
         self.failureResultOf(self.work, CancelledError)
+
+    def test_a_cancelled_link_polls_no_more(self) -> None:
+        self.assert_cancelled_for_good()
 
     def test_a_link_cancelled_during_an_order_polls_no_more(self) -> None:
         self.firewall.is_slow = True
         self.answer(ALLOW)
-        self.work.cancel()
-        self.clock.pump([AGAIN_S] * 3)
-        self.assertEqual(len(self.wire.sent), 1)
-        self.failureResultOf(self.work, CancelledError)
+        self.assert_cancelled_for_good()
 
     def test_an_order_that_the_helper_refuses_is_not_acknowledged(self) -> None:
         self.firewall.is_down = True

@@ -16,6 +16,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Table,
+    create_engine,
     insert,
     select,
     text,
@@ -195,6 +196,16 @@ class CopyTests(SynchronousTestCase):
         ran = svcctl("db", "copy", source, self.sqlite("other.db"))
         self.assertEqual(ran.status, 1)
         self.assertIn("cats", ran.line)
+
+    def test_a_source_of_another_version_fails_with_one_line(self) -> None:
+        full, target = self.filled(), self.sqlite("other.db")
+        engine = create_engine(full)
+        self.addCleanup(engine.dispose)
+        with engine.begin() as tx:
+            tx.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+        ran = svcctl("db", "copy", full, target)
+        self.assertEqual((ran.status, ran.out), (1, ""))
+        self.assertIn("SOURCE is a database of another svcserver version", ran.line)
 
     def test_a_copy_with_an_unusable_database_fails_with_one_line(self) -> None:
         full, missing = self.filled(), self.sqlite("missing.db")

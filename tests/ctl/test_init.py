@@ -307,8 +307,8 @@ class EngineTests(SynchronousTestCase):
         with mock.patch.dict(os.environ, SVC_DATABASE_URL=self.database):
             ran = svcctl("init", folder, "--owner", "another")
         self.assertEqual((ran.status, [*folder.iterdir()]), (1, []))
-        self.assertIn("has accounts of another host. Nothing was changed", ran.line)
-        self.assertIn("To share this database, add --share-database", ran.line)
+        self.assertIn("has accounts of another host, so nothing was changed", ran.line)
+        self.assertIn("share this one with --share-database", ran.line)
         self.assertIn(f"svcctl backup restore FILE --into {folder}", ran.line)
         self.assertEqual((self.folder / "mine.db").read_bytes(), before)
 

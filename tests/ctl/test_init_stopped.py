@@ -192,7 +192,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(svcctl("init", target, *self.words("--owner", "Ben")[2:]).status, 0)
         ran = svcctl(*self.words())
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
-        self.assertIn("has accounts of another host. Nothing was changed", ran.err)
+        self.assertIn("has accounts of another host, so nothing was changed", ran.err)
 
     def test_init_adds_no_second_owner_to_a_complete_host(self) -> None:
         self.assertEqual(svcctl(*self.words()).status, 0)

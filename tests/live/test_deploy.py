@@ -271,3 +271,6 @@ def test_the_simulator_explains_its_command_line() -> None:
     done = subprocess.run([SIMULATOR, "key"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 1
     assert done.stderr.startswith("usage: svc-gameserver-sim KEY PORT MAP")
+    done = subprocess.run([SIMULATOR, "--help"], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "svc-gameserver-sim KEY PORT MAP" in done.stdout

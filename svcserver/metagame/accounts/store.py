@@ -301,7 +301,7 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, expected: int, new: int) -> bool:
-        """Set ``tokens_not_before`` to ``new``; return False if its value is not ``expected``."""
+        """Replace ``tokens_not_before`` by ``new`` if it is ``expected``; else return False."""
         sent = {"account_id": account_id, "before": expected, "after": new}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
