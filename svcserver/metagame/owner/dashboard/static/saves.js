@@ -100,7 +100,7 @@ async function rolled(route, character, version, input, account) {
 
 async function back(character, version, account, live) {
   const input = await question(`Roll ${character.Name} back to version ${version.Version}?`,
-    `The save of ${exactly(version.SavedDate)} becomes the newest. This deletes no version, so you can return to any of them in the same way.`, account);
+    `The save of ${exactly(version.SavedDate)} becomes the newest. This deletes no version: you can return to any version in the same way.`, account);
   if (!input) return;
   await act(() => rolled("RollbackCharacter", character, version, input, account), (reply) =>
     `${character.Name} was rolled back to version ${reply.RolledBackTo}. A copy of that version is now the newest version, ${reply.UpdateVersion}${off(input)}`, live.again);
