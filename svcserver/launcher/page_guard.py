@@ -18,6 +18,7 @@ from svcserver.kernel.secrets import Secret, hex_token
 SESSION_HEADER = b"x-launcher-session"
 MOST_SESSIONS = 32
 SILENT_S = 1800.0
+LATE_S = 2.0
 _SITES = (b"same-origin", b"none")
 
 
@@ -56,10 +57,14 @@ class OpenPages:
     A page reports when it is closed. If the browser crashes, there is no report, so a page counts
     as closed once it has been silent for ``SILENT_S``. ``SILENT_S`` is long, because browsers
     slow down pages in the background.
+
+    A request of a closed page may arrive after the report, so requests of its session do not count
+    for ``LATE_S``. A page that was only reloaded counts as open again with its next request.
     """
 
     seconds: Callable[[], float]  # the current time
     _open: dict[bytes, float] = field(factory=dict)  # session -> time of its last request
+    _closed: dict[bytes, float] = field(factory=dict)  # session -> time of its report
     _since: float = 0.0  # since when no page is open, and no work is in progress
 
     def expect(self) -> None:
@@ -69,17 +74,20 @@ class OpenPages:
     def use(self, session: bytes) -> None:
         """Record that the page with this session is open."""
         self._open.pop(b"", None)
-        self._open[session] = self.seconds()
+        now = self.seconds()
+        if session not in self._closed or now - self._closed[session] >= LATE_S:
+            self._open[session] = now
 
     def close(self, session: bytes) -> None:
         """Count the page with this session as closed."""
         if self._open.pop(session, None) is not None:
-            self._since = self.seconds()
+            self._since = self._closed[session] = self.seconds()
 
     def unused_s(self, *, busy: bool) -> float:
         """Return for how many seconds no page was open and the launcher was not ``busy``."""
         now = self.seconds()
         self._open = {page: used for page, used in self._open.items() if now - used < SILENT_S}
+        self._closed = {page: end for page, end in self._closed.items() if now - end < LATE_S}
         if self._open or busy:
             self._since = now
         return now - self._since

@@ -31,7 +31,7 @@ from svcserver.launcher.own_program import (
     unpacked_folder,
     windows_program,
 )
-from svcserver.launcher.page_guard import SILENT_S, OpenPages
+from svcserver.launcher.page_guard import LATE_S, SILENT_S, OpenPages
 from svcserver.launcher.places import Places, places_of
 from svcserver.launcher.scheme import NoScheme, own_command
 from svcserver.launcher.start_menu import StartMenu
@@ -486,6 +486,19 @@ class OpenPagesTests(SynchronousTestCase):
         self.assertEqual(pages.unused_s(busy=True), 0)  # the game runs
         clock.advance(59)
         self.assertEqual(pages.unused_s(busy=False), 59)
+
+    def test_late_request_of_a_closed_page_does_not_count(self) -> None:
+        clock = Clock()
+        pages = OpenPages(clock.seconds)
+        clock.advance(5000)
+        pages.use(b"one")
+        pages.close(b"one")
+        clock.advance(LATE_S - 0.5)
+        pages.use(b"one")  # it was sent before the report, on another connection
+        self.assertEqual(pages.unused_s(busy=False), LATE_S - 0.5)
+        clock.advance(0.5)
+        pages.use(b"one")  # the page was reloaded, and asks each second
+        self.assertEqual(pages.unused_s(busy=False), 0)
 
     def test_minute_begins_when_the_page_is_closed(self) -> None:
         clock = Clock()
