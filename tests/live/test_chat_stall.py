@@ -4,12 +4,13 @@ Real processes are needed because the tests measure the memory of the service al
 """
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from attrs import define
 
 from tests.chat.sockets import Talker
 from tests.support.processes import Service, eventually, free_port, metagame, register
@@ -19,7 +20,8 @@ pytestmark = pytest.mark.live
 
 SPEAKERS = 30
 LINE = "🐉" * 2_048  # the longest body, in its most bytes
-LINES = 60  # what each player may send at once
+FIRST = "🐉".encode()[:1]  # no other character begins with this byte
+LINES = 60  # of each before one stops reading
 MOST = 100  # lines of each until one who reads nothing is cut
 GROWTH_KIB = 8 * 1024  # of 24 MiB sent; on a busy machine the speakers also read late
 
@@ -32,26 +34,43 @@ def enter(service: Service, port: int, name: str) -> Talker:
     return made
 
 
-@contextmanager
-def drained(talkers: list[Talker]) -> Iterator[None]:
-    """Read and discard what the players receive until their sockets are closed."""
+@define
+class Reader:
+    """A thread's count of the lines that one player has read."""
 
-    def drain(wire: socket.socket) -> None:
+    wire: socket.socket
+    characters: int = 0
+
+    def read(self) -> None:
+        """Read and discard everything until the socket is closed."""
         with suppress(OSError):
-            while wire.recv(1 << 20):
-                pass
+            while received := self.wire.recv(1 << 20):
+                self.characters += received.count(FIRST)
 
-    readers = [Thread(target=drain, args=(reader.wire,)) for reader in talkers]
-    for reader in readers:
-        reader.start()
+
+@contextmanager
+def drained(talkers: list[Talker]) -> Iterator[Callable[[int], None]]:
+    """Read what the players receive; yield a function that waits until all have read some lines.
+
+    The server closes the connection of a player who reads too late, so the test waits for them.
+    """
+    readers = [Reader(talker.wire) for talker in talkers]
+    threads = [Thread(target=reader.read) for reader in readers]
+
+    def until_read(lines: int) -> None:
+        least = lines * len(LINE)
+        eventually(lambda: all(reader.characters >= least for reader in readers))
+
+    for thread in threads:
+        thread.start()
     try:
-        yield
+        yield until_read
     finally:
-        for talker in talkers:
-            with suppress(OSError):
-                talker.wire.shutdown(socket.SHUT_RDWR)
         for reader in readers:
-            reader.join()
+            with suppress(OSError):
+                reader.wire.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join()
 
 
 # slow: players talk until the backlog of one who reads nothing is full
@@ -65,30 +84,23 @@ def test_a_stalled_reader_is_cut_within_8_mib_and_the_room_talks_on(tmp_path: Pa
         for speaker in speakers:
             wires.callback(speaker.wire.close)
 
-        def count_lines() -> int:
-            return service.log.count("message room=")
-
-        def until_heard(lines: int) -> None:
-            eventually(lambda: count_lines() >= lines)
-
-        with drained(speakers):
+        with drained(speakers) as until_read:
             # while all clients read, memory grows by some 12 MiB in 1,800 lines, and then stays
-            say(speakers, LINES)
-            until_heard(SPEAKERS * LINES)
+            for number in range(1, LINES + 1):
+                say(speakers)
+                until_read(SPEAKERS * number)
             stalled = enter(service, port, "Stalled_1")
             wires.callback(stalled.wire.close)
             stalled.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             before = most = service.rss() // 1024
-            for _ in range(MOST):
-                reply = count_lines() + SPEAKERS
-                say(speakers, 1)
-                until_heard(reply)  # otherwise lines would wait in the speakers' sockets
+            for number in range(LINES + 1, LINES + MOST):
+                say(speakers)
+                until_read(SPEAKERS * number)
                 most = max(most, service.rss() // 1024)
                 if "reason=backlog" in service.log:
                     break
-            reply = count_lines()
-            say(speakers, 1)
-            until_heard(reply + 1)
+            say(speakers)
+            until_read(SPEAKERS * (number + 1))
             most = max(most, service.rss() // 1024)
         assert most - before < GROWTH_KIB, f"{before} KiB grew to {most} KiB"
         closed = [line for line in service.log.splitlines() if "reason=backlog" in line]
@@ -96,8 +108,7 @@ def test_a_stalled_reader_is_cut_within_8_mib_and_the_room_talks_on(tmp_path: Pa
         assert "Traceback" not in service.log
 
 
-def say(speakers: list[Talker], lines: int) -> None:
-    """Let each speaker send ``lines`` long lines."""
-    for _ in range(lines):
-        for speaker in speakers:
-            speaker.say("City-1", LINE)
+def say(speakers: list[Talker]) -> None:
+    """Let each speaker send one long line."""
+    for speaker in speakers:
+        speaker.say("City-1", LINE)
