@@ -25,7 +25,7 @@ from tests.support.watch import Watch
 
 PATIENCE_S = 90.0  # for a busy machine; two seconds are usual
 SELDOM_S = 0.5  # between two requests to a rate-limited server
-SLOWER_S = 0.1  # between two looks at what takes two seconds and more
+SLOWER_S = 0.2  # between two calls after a wait of four seconds or more
 READY = re.compile(r"\bready\b")
 _OURS = share(10_240, 20_000)
 _ports = itertools.cycle(_OURS)

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from attrs import define, field
 
-NAP_S = 0.01
+NAP_S = 0.05
 
 
 @define(eq=False)
