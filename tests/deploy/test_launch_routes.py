@@ -81,9 +81,11 @@ class LaunchKeyTests(SupervisorCase):
 
 
 class RouteTests(SupervisorCase):
+    on_klein = False
+
     def setUp(self) -> None:
         self.supervisor = self.make()
-        self.browse = Browser(self, front_door(self.supervisor))
+        self.browse = Browser(self, front_door(self.supervisor), on_klein=self.on_klein)
 
     def post(self, body: Any, **sent: Any) -> Any:
         return self.browse("POST", PATH, json=body, **sent)
@@ -160,7 +162,8 @@ class RouteTests(SupervisorCase):
             ("GET", "/gameservers/console?id=x", None),
             ("GET", "/gameservers/key?sha256=x", None),
         )
-        browse = Browser(self, front_door(self.supervisor, secrets=lambda: [SIGNING_KEY]))
+        routes = front_door(self.supervisor, secrets=lambda: [SIGNING_KEY])
+        browse = Browser(self, routes, on_klein=self.on_klein)
         for method, path, body in requests:
             foreign = machine_headers("another key", "svc-metagame", method, path, epoch())
             for headers in ({}, {"X-Svc-Machine": "x"}, foreign):
@@ -203,3 +206,9 @@ class ProgramTests(SynchronousTestCase):
         ):
             with self.assertRaises(error):
                 check_program(path)
+
+
+class RoutesOnKlein(RouteTests):
+    """All tests of the routes, on the Klein app."""
+
+    on_klein = True
