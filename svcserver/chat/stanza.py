@@ -9,6 +9,7 @@ from functools import partial
 from struct import pack
 from typing import Any, NoReturn
 
+from twisted.words.protocols.jabber import sasl, xmlstream
 from twisted.words.protocols.jabber.error import StanzaError, StreamError
 from twisted.words.xish import domish
 from twisted.words.xish.domish import Element
@@ -19,14 +20,14 @@ MAX_ELEMENTS = 256
 MAX_BYTES = 65_536
 
 FRAMING = "urn:ietf:params:xml:ns:xmpp-framing"
-SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
+SASL = sasl.NS_XMPP_SASL
 BIND = "urn:ietf:params:xml:ns:xmpp-bind"
 PING = "urn:xmpp:ping"
 CLIENT = "jabber:client"
 LEGACY_AUTH = "jabber:iq:auth"
 MUC = "http://jabber.org/protocol/muc"
 MUC_USER = "http://jabber.org/protocol/muc#user"
-STREAMS = "http://etherx.jabber.org/streams"
+STREAMS = xmlstream.NS_STREAMS
 
 
 class Unparseable(Exception):
