@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectError, ConnectionRefusedError
@@ -14,7 +14,7 @@ from twisted.web.client import Agent, HTTPConnectionPool, ResponseNeverReceived
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings, operation_of
 from svcserver.kernel import json
-from svcserver.players.http import body_of
+from svcserver.players.http import Reply, body_of
 
 ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
@@ -28,12 +28,8 @@ _FROM_THE_EDGE = {
 _BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
 
 
-@frozen
-class WireReply:
-    """The reply to an HTTP request."""
-
-    status: int
-    body: bytes
+class WireReply(Reply):
+    """A reply whose ``json`` fails if the body is not a JSON object or list."""
 
     @property
     def json(self) -> Any:
