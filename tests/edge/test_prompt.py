@@ -1,6 +1,7 @@
 """Every byte arrives once and in order, wherever the network splits TLS records."""
 
 import contextlib
+import socket
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,8 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.error import ConnectionDone
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
-from twisted.internet.testing import StringTransport
+from twisted.internet.tcp import Connection
+from twisted.internet.testing import MemoryReactor, StringTransport
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
@@ -19,6 +21,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.certificate import make_pair
 from svcserver.edge.prompt import connecting, is_one_record, is_usable, serving
 from svcserver.edge.tls import TlsFactory, server_context
+from svcserver.http import prompt
 
 CONTEXT = server_context(make_pair(["localhost"]))
 
@@ -63,6 +66,35 @@ class Session:
             return self.client.bio_read(1 << 20)
         except SSL.WantReadError:
             return b""
+
+
+class Transport(Connection):
+    """A TCP transport without the attribute ``missing``, which counts the calls of ``write``."""
+
+    missing = ""
+    writes = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == object.__getattribute__(self, "missing"):
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    def write(self, data: bytes) -> None:
+        self.writes += 1
+        self.socket.sendall(data)
+
+
+class SendTests(SynchronousTestCase):
+    def test_a_transport_without_a_private_attribute_sends_the_same_bytes(self) -> None:
+        for missing in ("", "_tempDataBuffer", "_writeDisconnecting"):
+            near, far = socket.socketpair()
+            self.addCleanup(near.close)
+            self.addCleanup(far.close)
+            transport = Transport(near, Receiver(), MemoryReactor())
+            transport.connected, transport.missing = True, missing
+            self.assertEqual(prompt.is_usable(transport), not missing)
+            prompt.send(transport, b"hello")
+            self.assertEqual((far.recv(9), transport.writes), (b"hello", bool(missing)))
 
 
 class PrivatePartTests(SynchronousTestCase):
