@@ -1,4 +1,4 @@
-"""Times as strings: ISO 8601 for clients and the database, and short dates."""
+"""Times as strings: ISO 8601 for clients and the database, and durations such as ``7d``."""
 
 import re
 from datetime import UTC, datetime
@@ -7,7 +7,6 @@ from functools import lru_cache
 DAY_S = 86_400
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 
 def iso(seconds: float) -> str:
@@ -19,20 +18,6 @@ def iso(seconds: float) -> str:
 @lru_cache(maxsize=64)  # most times are of the current second
 def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-def short_date(seconds: float) -> str:
-    """Return the UTC day in a short English format: ``Sep 5, 2026``."""
-    return _short_day(int(seconds // DAY_S))
-
-
-@lru_cache(maxsize=1024)
-def _short_day(day: int) -> str:
-    moment = datetime.fromtimestamp(day * DAY_S, UTC)
-    return f"{_MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
 
 
 _SPAN = re.compile(r"(\d{1,6})([smhdw])\Z")

@@ -1,5 +1,7 @@
 """Request and reply shapes of characters. Spec: 1 §2 Character."""
 
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, TypedDict
 
 from attrs import frozen
@@ -14,8 +16,10 @@ from svcserver.kernel.shapes import (
     plain_text,
     spelled,
 )
-from svcserver.kernel.times import short_date
+from svcserver.kernel.times import DAY_S
 from svcserver.metagame.belongings.characters.rules import MAX_NAME, Character
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @frozen
@@ -61,3 +65,14 @@ def show_character(character: Character) -> dict[str, Json]:
         "name": character.name,
         "updateVersion": character.update_version,
     }
+
+
+def short_date(seconds: float) -> str:
+    """Return the UTC day in a short English format: ``Sep 5, 2026``."""
+    return _short_day(int(seconds // DAY_S))
+
+
+@lru_cache(maxsize=1024)
+def _short_day(day: int) -> str:
+    moment = datetime.fromtimestamp(day * DAY_S, UTC)
+    return f"{_MONTHS[moment.month - 1]} {moment.day}, {moment.year}"

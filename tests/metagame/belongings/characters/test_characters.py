@@ -1,6 +1,7 @@
 """The routes of characters. Spec: 1 §2 Character, §4 Characters."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
@@ -11,13 +12,26 @@ from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.belongings import documents
 from svcserver.metagame.belongings.characters.rules import Head, check_save
-from svcserver.metagame.belongings.characters.wire import CharacterSave
+from svcserver.metagame.belongings.characters.wire import CharacterSave, short_date
 from tests.support.browser import Page
 from tests.support.effort import tried
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
 read_save = reader(CharacterSave)
+
+
+class ShortDateTests(SynchronousTestCase):
+    def test_a_short_date_is_the_utc_day(self) -> None:
+        noon = datetime(2026, 9, 5, 23, 59, 59, tzinfo=UTC).timestamp()
+        self.assertEqual((short_date(noon), short_date(noon + 1)), ("Sep 5, 2026", "Sep 6, 2026"))
+
+    def test_every_month_has_its_three_letters(self) -> None:
+        shown = [
+            short_date(datetime(2026, month, 9, tzinfo=UTC).timestamp()) for month in range(1, 13)
+        ]
+        names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        self.assertEqual(shown, [f"{name} 9, 2026" for name in names])
 
 
 class CharacterTests(SynchronousTestCase):
