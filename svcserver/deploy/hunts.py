@@ -13,11 +13,12 @@ from typing import Any
 from attrs import field, frozen
 
 from svcserver.kernel import datafiles
-from svcserver.kernel.launch_requests import DOJO_HUNT, ISLAND, SHARED, LaunchRequest
+from svcserver.kernel.launch_requests import ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.system import generator
 
 PACKAGE, FILE = "svcserver.deploy", "hunts.json"
 TRIALS_MAP = "$TRIALS_MAP"
+DOJO_HUNT = "ShatteredIsles_TrainingDojo"
 DOJO_MAP = "/Game/Maps/islands/dojo/training_dojo_persistent"
 DOJO_MODE = "/Game/Blueprints/GameMode/BPGM_ArchonTrainingGrounds.BPGM_ArchonTrainingGrounds_C"
 DOJO_MATCHMAKER_HUNT = "CR19_MatchmakerHunt_ShatteredIsles_TrainingDojo"

@@ -18,15 +18,17 @@ from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.headers import MATCH
-from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_match, is_player
+from svcserver.kernel.launch_requests import LaunchRequest, check, is_match, is_player
 from svcserver.kernel.redaction import printable
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text, text_where
 from svcserver.kernel.times import DAY_S
-from svcserver.web.local import LOCAL, OWNER
+from svcserver.web.local import OWNER
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Needed, WebCall, WebRoutes
 
 MOST_HEARTBEATS = 1_000
+MAX_PLAYERS = 16
+LOCAL = "local"  # the access label of routes without a ticket, for programs on this machine
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
 
 
@@ -184,7 +186,6 @@ log = Logger()
 
 RETRY_S = "10"
 MAX_LOGGED = 256  # characters of a launch's arguments in the log
-MAX_JSON = 100 * 1024  # bytes of a body
 
 
 def refuse(status: int, refusal: Refusal) -> Answer:

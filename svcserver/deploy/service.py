@@ -26,10 +26,10 @@ from svcserver.deploy.orphans import MARK, end_left_over, mark
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.process import Spawner, adopt
 from svcserver.deploy.readiness import Readiness
-from svcserver.deploy.routes import MAX_JSON, Deploy
+from svcserver.deploy.routes import Deploy
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.settings import DeploySettings, check, numbers
-from svcserver.deploy.supervisor import WATCHDOG_S, Supervisor
+from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.every import Every
@@ -49,6 +49,8 @@ from svcserver.web.serving import Listening, OrderedServices, StartWarnings, Top
 from svcserver.web.site import HttpFactory
 
 log = Logger()
+MAX_JSON = 100 * 1024  # bytes of a body
+WATCHDOG_S = 60.0  # between two looks at the game servers
 # The file with the host's signing key, with which the deploy server checks tickets.
 # It is not in deploy.env, because game servers inherit the deploy server's environment.
 FILE = "metagame.env"

@@ -45,7 +45,6 @@ from svcserver.kernel.secrets import Secret, constant_time_equal, hex_token
 log = Logger()
 
 KILL_AFTER_S = 10.0
-WATCHDOG_S = 60.0
 GIVE_UP_S = 5.0  # wait after SIGKILL, which a process blocked in the kernel may ignore
 EXEC_S = 30.0  # for the exec, which takes milliseconds unless a file system hangs
 MAX_QUEUED = 64  # maximum number of queued launches

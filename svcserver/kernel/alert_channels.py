@@ -23,7 +23,6 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
 MOST = 16  # channels
 TEST = "alert-test-"  # the channel's name is appended: one file for each requested test
 ASKED_S = 60.0  # older requests are ignored
-MAX_WHY = 300  # characters
 MOST_DELIVERIES = 20  # of a channel
 
 

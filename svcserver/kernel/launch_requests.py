@@ -12,14 +12,11 @@ MATCH_ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 GAME_ARGS = re.compile(r"[A-Za-z0-9_/.?=+-]{1,2048}\Z")
 MAP_PATH = re.compile(r"/Game(/[A-Za-z0-9_]+)+(\.[A-Za-z0-9_]+)?\Z")
 ASSET_PATH = re.compile(r"/Game(/[A-Za-z0-9_]+)+\.[A-Za-z0-9_]+\Z")
-MAX_PLAYERS = 16
 MAX_MODE = 64
 
 CITY = "CITY"
 SHARED = "SHARED"
 ISLAND = "ISLAND"
-CITY_PREFIX = "ShatteredIsles_ReturnTo"
-DOJO_HUNT = "ShatteredIsles_TrainingDojo"
 
 
 @frozen

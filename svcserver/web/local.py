@@ -18,8 +18,7 @@ from svcserver.kernel.system import epoch
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, WebCaller, WebRow
 
-LOCAL = "local"  # the access label of routes for programs on this machine
-OWNER = "owner"  # the access label of routes that also need a ticket
+OWNER = "owner"  # the access label of routes that need a ticket
 NO_TICKET = "this route needs a ticket of the machine"
 
 

@@ -8,7 +8,9 @@ from typing import Protocol
 from attrs import define, field, frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.launch_requests import CITY, CITY_PREFIX, LaunchRequest
+from svcserver.kernel.launch_requests import CITY, LaunchRequest
+
+CITY_PREFIX = "ShatteredIsles_ReturnTo"
 
 
 class MatchState(StrEnum):

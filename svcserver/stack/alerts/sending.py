@@ -19,7 +19,6 @@ from twisted.python.failure import Failure
 
 from svcserver.kernel import alert_channels
 from svcserver.kernel.alert_channels import (
-    MAX_WHY,
     MOST,
     MOST_DELIVERIES,
     STATE_FILE,
@@ -44,6 +43,7 @@ from svcserver.stack.alerts.rules import Alert, HeldAlerts
 log = Logger()
 AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; after the last try, the alert is dropped
 TESTS_EVERY_S = 2.0
+MAX_WHY = 300  # characters of the reason why a delivery failed
 MOST_WAITING = 50  # alerts of a channel
 
 
