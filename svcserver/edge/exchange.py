@@ -20,7 +20,7 @@ from svcserver.edge.retry import Retry
 from svcserver.edge.upstream import UpstreamConnection
 from svcserver.edge.verdicts import Forward, Limits, ProxyPolicy, Record, Refuse, Unreachable
 from svcserver.edge.wording import answer_head, request_head
-from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
+from svcserver.http.bodies import Body, CountedBody, body_of
 from svcserver.http.connection import ANSWERING, CONTINUE, Connection
 from svcserver.http.heads import (
     MAX_RESPONSE_HEAD,
@@ -36,7 +36,14 @@ from svcserver.kernel.buggify import buggify
 log = Logger()
 
 EXPECT_S = 10.0  # how long a client waits for 100 before it sends its body anyway
+LAST_CHUNK = b"0\r\n\r\n"
+NO_BODY = CountedBody(0)  # one shared object, because it has no state
 _RETRY_AFTER = frozenset([b"retry-after"])
+
+
+def chunk(data: bytes) -> bytes:
+    """Return non-empty ``data`` as one chunk; an empty chunk would end the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 class Client(Connection):

@@ -10,12 +10,6 @@ MAX_LINE = 1_024  # maximum bytes of a chunk's size line
 MAX_TRAILER = 8 * 1_024
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
-LAST_CHUNK = b"0\r\n\r\n"
-
-
-def chunk(data: bytes) -> bytes:
-    """Return non-empty ``data`` as one chunk; an empty chunk would end the body."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 @define
@@ -110,9 +104,6 @@ class Chunked:
 
 
 Body = CountedBody | Endless | Chunked
-
-
-NO_BODY = CountedBody(0)  # one shared object, because it has no state
 
 
 def body_of(length: int | None) -> Body:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from twisted.internet.address import IPv6Address, UNIXAddress
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.edge.exchange import LAST_CHUNK, chunk
 from svcserver.http import heads
-from svcserver.http.bodies import LAST_CHUNK, Chunked, CountedBody, chunk
+from svcserver.http.bodies import Chunked, CountedBody
 from svcserver.http.heads import (
     MAX_HEAD,
     Fault,

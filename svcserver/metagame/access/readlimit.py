@@ -10,9 +10,7 @@ from svcserver.kernel.refusals import TooMany
 from svcserver.metagame.rows import Call
 
 READS, READS_S = 120, 60.0
-PAGE_READS = 600  # open pages read a list again every two seconds while it changes
 COSTLY_READS = Quota.named("costly_reads", READS, READS_S)
-DASHBOARD_READS = Quota.named("dashboard_reads", PAGE_READS, READS_S)
 
 
 @frozen

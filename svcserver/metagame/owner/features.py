@@ -7,7 +7,8 @@ from typing import Any
 from attrs import define, field
 from twisted.application.service import IService
 
-from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
+from svcserver.board.quota import Quota
+from svcserver.metagame.access.readlimit import READS_S, ReadLimit
 from svcserver.metagame.access.staff_sessions import StaffSessions
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.tries import tries_watch
@@ -73,6 +74,9 @@ from svcserver.web.eventstream import EventStreams
 from svcserver.web.files import sweeping
 from svcserver.web.metrics import metrics
 from svcserver.web.routes import Feature
+
+PAGE_READS = 600  # open pages read a list again every two seconds while it changes
+DASHBOARD_READS = Quota.named("dashboard_reads", PAGE_READS, READS_S)
 
 
 @define(kw_only=True, eq=False)

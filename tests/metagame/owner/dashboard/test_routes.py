@@ -7,10 +7,10 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.invite import decode
-from svcserver.metagame.access.readlimit import PAGE_READS
 from svcserver.metagame.chat_ports import figures
 from svcserver.metagame.owner.dashboard import acts
 from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
+from svcserver.metagame.owner.features import PAGE_READS
 from tests.chat.fixture import ChatFixture
 from tests.ctl.command import new_host, nowhere
 from tests.support.belongings import Owner
