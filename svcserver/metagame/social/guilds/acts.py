@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.board.board import Board, BoardTransaction
+from svcserver.board.quota import Quota
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
@@ -24,17 +25,12 @@ from svcserver.metagame.settings import MetagameSettings
 from svcserver.metagame.social.guilds import names, rules
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import Guild, GuildInvitation, GuildLimits, Member, Rank
-from svcserver.metagame.social.guilds.store import (
-    CHECKED,
-    FOUNDED,
-    SENT,
-    Founders,
-    SqlGuilds,
-    Summary,
-)
+from svcserver.metagame.social.guilds.store import CHECKED, Founders, SqlGuilds, Summary
 
 log = Logger()
 T = TypeVar("T")
+FOUNDED = Quota.named("guilds_founded", 1, rules.CREATE_PAUSE_S)
+SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 # -- operations in an open transaction -------------------------------------------
 

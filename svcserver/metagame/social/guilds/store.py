@@ -11,12 +11,11 @@ from attrs import frozen
 
 from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
-from svcserver.board.quota import MOST, Quota
+from svcserver.board.quota import MOST
 from svcserver.db.tables import ACCOUNT, METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.social.friends.store import SqlFriends
-from svcserver.metagame.social.guilds import rules
 from svcserver.metagame.social.guilds.rules import RANK_ORDER, Guild, GuildInvitation, Member, Rank
 
 GUILDS = sa.Table(
@@ -335,8 +334,6 @@ class CheckedName:
 
 CHECKED = Kind("guild_names_checked", tuple[CheckedName, ...], lives_s=VALID_S, most=MOST)
 ACTIVE = Kind("guild_founders_heard", float, lives_s=ACTIVE_S, most=MOST, compared=False)
-FOUNDED = Quota.named("guilds_founded", 1, rules.CREATE_PAUSE_S)
-SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 
 @frozen
