@@ -13,9 +13,11 @@ from typing import Any
 
 from cryptography.hazmat.bindings.openssl.binding import Binding
 from OpenSSL import SSL
-from twisted.internet.protocol import connectionDone
-from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 from svcserver.http.prompt import send
 
@@ -27,19 +29,40 @@ _unpack: Any = Binding.ffi.unpack
 _RECORD = 2**14  # maximum bytes of data in a record
 _RECORDS = 2**15  # bytes taken from OpenSSL at a time
 _BUFFER: Any = Binding.ffi.new("char[]", _RECORDS)  # only the reactor's thread uses it
+_ENDS = ("_ssl", "_into_ssl", "_from_ssl")  # attributes of pyOpenSSL's connection
+TLS_PARTS = (
+    *("_tlsConnection", "_appSendBuffer", "_handshakeDone", "_aborted", "_lostTLSConnection"),
+    *("_write", "_flushReceiveBIO", "_flushSendBIO", "_checkHandshakeStatus"),
+)
 _DATA = 23  # the record type; bytes 4 and 5 of the header are the length
 
 
-def is_usable(lib: Any = _lib) -> bool:
-    """Return whether the libraries have all private functions that this module uses."""
-    connection = SSL.Connection(SSL.Context(SSL.TLS_METHOD), None)
-    ends = ("_ssl", "_into_ssl", "_from_ssl")
-    steps = ("_write", "_flushReceiveBIO", "_flushSendBIO", "_checkHandshakeStatus")
+def is_usable(lib: Any = _lib, tls: Any = None) -> bool:
+    """Return whether the libraries have all private parts that this module uses.
+
+    ``tls`` is the protocol to check; by default, it is a new protocol of Twisted's own class.
+    """
+    tls = _unconnected() if tls is None else tls
     return (
         all(hasattr(lib, name) for name in _CALLS)
-        and all(hasattr(connection, name) for name in ends)
-        and all(hasattr(TLSMemoryBIOProtocol, name) for name in steps)
+        and all(hasattr(tls, name) for name in TLS_PARTS)
+        and all(hasattr(tls._tlsConnection, name) for name in _ENDS)
     )
+
+
+@implementer(IOpenSSLServerConnectionCreator)
+class _Creator:
+    def serverConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
+        return SSL.Connection(SSL.Context(SSL.TLS_METHOD), None)
+
+
+def _unconnected() -> Any:
+    """Return Twisted's TLS protocol on a transport that has no peer."""
+    nothing: Any = object()  # this connection uses neither its clock nor its transport
+    factory = TLSMemoryBIOFactory(_Creator(), False, Factory(), nothing)
+    tls: Any = TLSMemoryBIOProtocol(factory, Protocol())
+    tls.makeConnection(nothing)
+    return tls
 
 
 def serving(usable: bool | None = None) -> type[TLSMemoryBIOProtocol]:

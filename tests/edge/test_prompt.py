@@ -3,6 +3,7 @@
 import contextlib
 import socket
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.certificate import make_pair
-from svcserver.edge.prompt import connecting, is_one_record, is_usable, serving
+from svcserver.edge.prompt import TLS_PARTS, connecting, is_one_record, is_usable, serving
 from svcserver.edge.tls import TlsFactory, server_context
 from svcserver.http import prompt
 
@@ -101,6 +102,13 @@ class PrivatePartTests(SynchronousTestCase):
     def test_a_missing_private_part_chooses_the_protocol_of_twisted(self) -> None:
         self.assertTrue(is_usable())
         self.assertFalse(is_usable(lib=object()))
+        for missing in TLS_PARTS:
+            parts = dict.fromkeys(TLS_PARTS) | {"_tlsConnection": SSL.Connection(CONTEXT, None)}
+            self.assertTrue(is_usable(tls=SimpleNamespace(**parts)))
+            del parts[missing]
+            self.assertFalse(is_usable(tls=SimpleNamespace(**parts)), missing)
+        no_ends = SimpleNamespace(**dict.fromkeys(TLS_PARTS))
+        self.assertFalse(is_usable(tls=no_ends))
         self.assertIs(serving(usable=False), TLSMemoryBIOProtocol)
         self.assertIs(connecting(usable=False), TLSMemoryBIOProtocol)
 
