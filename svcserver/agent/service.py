@@ -28,8 +28,7 @@ from zope.interface import implementer
 
 from svcserver.agent.checks import NodeChecks
 from svcserver.agent.containers import Containers
-from svcserver.agent.link import LOOK_S as HELPER_LOOK_S
-from svcserver.agent.link import REFRESH_S, HelperClient, HostLink
+from svcserver.agent.link import HelperClient, HostLink
 from svcserver.agent.settings import AgentSettings, credential_of
 from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.edge.nodes import Credential
@@ -49,6 +48,8 @@ log = Logger()
 NAME = "svc-agent"
 LOST_S = 30.0
 LOOK_S = 1.0
+HELPER_LOOK_S = 10.0  # between two looks at the allowlist helper
+REFRESH_S = 60.0  # the helper forgets addresses that are not reported again
 CONNECT_S = 5.0
 ADDED = RELAYED + b": 1\r\n"
 

@@ -14,11 +14,13 @@ from svcserver.edge.nodes import FleetFolder
 from svcserver.metagame.access.gate import guarded
 from svcserver.metagame.composition import Metagame
 from svcserver.metagame.play.nodes.agents import AgentRoutes
-from svcserver.metagame.play.nodes.gate import MAX_BODY, NodeGate, is_served
+from svcserver.metagame.play.nodes.gate import NodeGate, is_served
 from svcserver.metagame.play.nodes.listener import NodeFactory, fleet_listener
 from svcserver.metagame.play.nodes.orders import NodeOrders
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRequests
+
+MAX_BODY = 4 * 1024 * 1024  # bytes; the largest save of the game is far smaller
 
 
 def lead_fleet(

@@ -28,7 +28,6 @@ from svcserver.web.front import parse_body
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 
-MAX_BODY = 4 * 1024 * 1024  # bytes; the largest save of the game is far smaller
 MAX_NAMED = 16  # accounts that a request may name
 RATES = {True: Rate(200, 6_000), False: Rate(2_000, 12_000)}  # True: a node's agent
 SERVED = frozenset((Access.TOKEN, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER, Access.NODE))
