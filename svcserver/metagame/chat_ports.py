@@ -46,13 +46,7 @@ from svcserver.metagame.accounts.networks import MUTED
 from svcserver.metagame.accounts.sanctions import SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.announcements.rules import MOST_S
-from svcserver.metagame.owner.dashboard.state import (
-    MAX_NAMES,
-    MAX_ROOMS,
-    ChatFigures,
-    ChatRoom,
-    DashboardState,
-)
+from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom, DashboardState
 from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
 from svcserver.metagame.social.parties.store import LiveParties
@@ -60,6 +54,8 @@ from svcserver.metagame.social.parties.store import LiveParties
 log = Logger()
 
 MAX_KNOWN = 65_536  # accounts whose party is remembered
+MAX_ROOMS = 200  # shown on the dashboard
+MAX_NAMES = 60  # shown of a room
 
 _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me"))
 

@@ -17,10 +17,11 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.entitlements.feature import ENTITLEMENTS
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.feature import SqlHistories
-from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
+from svcserver.metagame.owner.dashboard.differences import Diff, difference
 from svcserver.metagame.owner.dashboard.state import GUILD_TITLES, ChatRoom
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
+MAX_SIZE = 4 * 1024 * 1024  # bytes of a compared document
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
 """A function that returns the JSON of a saved version of a character, or None."""
 

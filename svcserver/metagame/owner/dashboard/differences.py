@@ -13,7 +13,6 @@ from svcserver.kernel import json
 
 MAX_CHANGES = 300
 MAX_SHOWN = 160  # characters of a value
-MAX_SIZE = 4 * 1024 * 1024  # bytes of a document
 MAX_DEPTH = 60
 
 _NOTHING = object()

@@ -42,10 +42,6 @@ class LogTail:
         return [redact(line) for line in list(self._lines)[len(self._lines) - new :]]
 
 
-MAX_ROOMS = 200
-MAX_NAMES = 60
-
-
 GUILD_TITLES = {"Guild": "{}"}  # kind of room -> title, for rooms with a guild's id
 
 
@@ -53,7 +49,7 @@ GUILD_TITLES = {"Guild": "{}"}  # kind of room -> title, for rooms with a guild'
 class ChatRoom:
     """An occupied chat room; ``id`` is its party's or guild's id, or empty for other rooms.
 
-    ``names`` are the names of the first ``MAX_NAMES`` occupants.
+    ``names`` are the names of the first occupants only.
     """
 
     room: str
