@@ -15,7 +15,6 @@ from svcserver.kernel.foreign_text import is_plain
 MOST_FILES = 200_000
 LONGEST_LIST = 64 * 1024 * 1024  # bytes
 LARGEST_PATHS = LONGEST_LIST  # bytes in memory; an emoji makes its path four times as large
-LARGEST = 2**50  # bytes of a file
 OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
 _UNSAFE = re.compile(r'[:*?"<>|\\]')
 _DEVICE = re.compile(  # "nul .txt" also means the device

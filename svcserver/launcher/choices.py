@@ -12,7 +12,6 @@ from svcserver.launcher.command import BadCommand, check
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.stages import Stage
 
-LONGEST_PATH = 1024
 FASTEST = 2**40  # bytes a second
 
 

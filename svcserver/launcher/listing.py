@@ -16,8 +16,9 @@ from attrs import field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.foreign_text import plain
-from svcserver.kernel.game_paths import LARGEST, LARGEST_PATHS, MOST_FILES, is_safe, same_place
+from svcserver.kernel.game_paths import LARGEST_PATHS, MOST_FILES, is_safe, same_place
 
+LARGEST = 2**50  # bytes of a file
 LONGEST_BUILD = 64  # characters of a version's name
 LONGEST_ENTRY = 16 * 1024  # bytes of a file's JSON object, with escapes in its path
 LONGEST_REST = 64 * 1024  # bytes of the JSON before the files, and after them

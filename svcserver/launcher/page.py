@@ -18,7 +18,7 @@ from svcserver.kernel import json
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
-from svcserver.launcher.choices import FASTEST, LONGEST_PATH, Choices, choose
+from svcserver.launcher.choices import FASTEST, Choices, choose
 from svcserver.launcher.command import LONGEST
 from svcserver.launcher.host_list import NO, YES
 from svcserver.launcher.key_files import BadKeyFile, parse_key_file
@@ -35,6 +35,7 @@ _KINDS = {
     "svg": "image/svg+xml; charset=utf-8",
 }
 INDEX = "index.html"
+LONGEST_PATH = 1024  # characters
 
 
 class MalformedRequest(Exception):

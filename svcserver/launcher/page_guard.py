@@ -15,7 +15,6 @@ from attrs import define, field
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.secrets import Secret, hex_token
 
-SESSION_HEADER = b"x-launcher-session"
 MOST_SESSIONS = 32
 SILENT_S = 1800.0
 LATE_S = 2.0

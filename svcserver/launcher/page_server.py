@@ -17,7 +17,7 @@ from svcserver.http.connection import CONTINUE, Connection, Connections, Deadlin
 from svcserver.http.heads import Fault, RequestHead, read_request
 from svcserver.http.peers import peer_of
 from svcserver.kernel import json
-from svcserver.launcher.page_guard import SESSION_HEADER, foreign
+from svcserver.launcher.page_guard import foreign
 
 # The browser gets the link with its token as an argument, and on Linux every user may list the
 # arguments of all processes. So a link is refused if another user opened the connection; the kernel
@@ -61,6 +61,7 @@ log = Logger()
 IDLE_S, RECEIVE_S = 120.0, 20.0
 MAX_BODY = 64 * 1024
 MOST_CONNECTIONS = 64
+SESSION_HEADER = b"x-launcher-session"
 ENTER = "/api/enter"  # where a browser gets a session for a link's token
 _REASONS = {
     200: "OK",
