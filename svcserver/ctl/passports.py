@@ -28,6 +28,8 @@ from svcserver.metagame.owner.settings import rules as setting_rules
 from svcserver.metagame.owner.settings.store import SqlSettings
 from svcserver.metagame.settings import MetagameSettings
 
+MAX_FILE = 64 * 1024 * 1024  # bytes
+
 
 @click.group()
 def passport() -> None:
@@ -156,7 +158,7 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
 def _unsealed(file: Path) -> rules.Passport:
     """Verify and return the passport in a file; raises Refusal."""
     try:
-        if file.stat().st_size > wire.MAX_FILE:
+        if file.stat().st_size > MAX_FILE:
             raise TooLarge(f"{file} is too large for a passport")
         return wire.unseal(file.read_bytes())
     except Malformed as why:

@@ -11,11 +11,11 @@ import click
 from svcserver.ctl import alerts as alert_commands
 from svcserver.ctl.host import Host
 from svcserver.ctl.noting import noted
+from svcserver.ctl.passports import MAX_FILE
 from svcserver.ctl.stopping import EndedBySignal
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.owner.passports import wire
 from svcserver.metagame.owner.passports.rules import Terms
 from svcserver.metagame.owner.settings.store import SqlSettings
 from svcserver.stack.alerts.delivering import NotDelivered
@@ -109,7 +109,7 @@ class NotingTests(HostCase):
         file.write_text("{}")
         words = ("passport", "import", file, "Olga")
         self.assertIn("ann.json: ", self.tried("passport import", *words, target="Olga"))
-        file.write_bytes(b" " * (wire.MAX_FILE + 1))
+        file.write_bytes(b" " * (MAX_FILE + 1))
         self.assertIn("is too large", self.tried("passport import", *words, target="Olga"))
 
     @proves("POST DashboardSetting")

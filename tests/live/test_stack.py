@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from svcserver.kernel.host_state import READY, stored
-from svcserver.stack.alerts.watching import EVERY_S
+from svcserver.stack.alerts.service import EVERY_S
 from tests.ctl.hosts import change, demo_host, read_output, stack, value
 from tests.support.processes import eventually
 from tests.support.proclist import environ_of, pids, words_of

@@ -13,7 +13,7 @@ from svcserver.ctl.host_creation import create_host
 from svcserver.stack import watch
 from svcserver.stack.alerts import watching
 from svcserver.stack.alerts.sending import AlertSender
-from svcserver.stack.alerts.watching import EVERY_S
+from svcserver.stack.alerts.service import EVERY_S
 from svcserver.stack.children import Children
 from svcserver.stack.components import Component, components
 from svcserver.stack.probes import ADDRESSES, PROBE_S, FreezeMonitor, Probes, probe_address

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
 
@@ -84,6 +83,3 @@ class Case:
     def file(self, component: str) -> Path:
         """Return the path of a component's env file, even if there is no such file."""
         return self.folder / f"{component}.env"
-
-
-Check = Callable[[Case], Iterator[Finding]]

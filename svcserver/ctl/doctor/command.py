@@ -1,16 +1,17 @@
 """The command ``svcctl doctor``: runs all checks, even after one has found a problem."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from svcserver.ctl.database import user_name
 from svcserver.ctl.doctor import files, live, matching, places, reading, storage, swarm
-from svcserver.ctl.doctor.case import Case, Check, Finding, Level
+from svcserver.ctl.doctor.case import Case, Finding, Level
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, counted, fail
 
+Check = Callable[[Case], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     reading.settings,  # fills the Case for the other checks
     matching.secrets,

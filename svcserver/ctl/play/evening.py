@@ -34,6 +34,8 @@ SHOWN = 8  # maximum entries of a list in a line
 AT_ONCE = 32  # players who do the same thing concurrently
 RESTART_S = 10.0  # how long a game server waits for a metagame that restarts
 TRIES = 100  # ports that are tried for a relay
+PARTY = 4  # maximum number of players in a party
+CLAN = 20  # players of one guild: a leader may send 30 invites
 DOWNLOADS = 8  # maximum number of concurrent downloads
 
 
@@ -342,13 +344,13 @@ class Evening:
 
     def _parties(self) -> list[list[Player]]:
         """Divide the players into nearly equal parties of up to four, so that few hunt alone."""
-        needed = -(-len(self.players) // together.PARTY)
+        needed = -(-len(self.players) // PARTY)
         return [self.players[at::needed] for at in range(needed)]
 
     def _clans(self) -> list[list[Player]]:
         """Return guilds of at most ``CLAN`` members, made of whole parties."""
         parties = self._parties()
-        few = together.CLAN // together.PARTY
+        few = CLAN // PARTY
         groups = [parties[at : at + few] for at in range(0, len(parties), few)]
         return [[player for members in group for player in members] for group in groups]
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 from attrs import define, field
 
 from svcserver.ctl.play.crowd import gather
-from svcserver.ctl.play.player import CURRENCY, PERSISTENT, SEASON, Item, Player
+from svcserver.ctl.play.player import CURRENCY, SEASON, Item, Player
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel import json
@@ -22,6 +22,7 @@ from svcserver.players import requests
 KEY_HEADER = GAME_SERVER_KEY.decode()
 MATERIAL = "MAT_SCALE_FLAME"
 WEAPON = "WP_EB_TRAINING"
+PERSISTENT = "persistent"
 SPENT = 5  # CURRENCY spent per hunt, on a repair
 OBJECTIVE = "MasteryObjective_Sword_Craft"
 GRANT = 100  # experience per hunt, approximately

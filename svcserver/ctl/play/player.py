@@ -14,7 +14,6 @@ from svcserver.players import requests
 
 CURRENCY = "CURRENCY_NOTES"
 SEASON = "season09b"
-PERSISTENT = "persistent"
 SAVE_BYTES = 40_000  # the size of a character after many sessions
 MATCH = "matchmaking, from join to address"
 POLL_S = 1.0  # the game polls only every 10 s; a simulated session is short

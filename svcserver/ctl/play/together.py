@@ -13,8 +13,6 @@ from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel.secrets import hex_token
 from svcserver.players import requests
 
-PARTY = 4  # maximum number of players in a party
-CLAN = 20  # players of one guild: a leader may send 30 invites
 FIRST_SLOT = 1  # the slot for slayer links
 ACCOUNT_KEY = "x-svc-user-api-key"
 

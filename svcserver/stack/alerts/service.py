@@ -11,8 +11,10 @@ from twisted.web.client import Agent
 from svcserver.kernel.every import Every
 from svcserver.stack.alerts.metrics import ANSWER_S, MetricsPoller
 from svcserver.stack.alerts.sending import AlertSender, requested_tests
-from svcserver.stack.alerts.watching import EVERY_S, HostWatch
+from svcserver.stack.alerts.watching import HostWatch
 from svcserver.stack.components import Component
+
+EVERY_S = 15.0  # between two checks of the host
 
 
 def alerting(

@@ -31,7 +31,6 @@ from svcserver.stack.alerts.machine_load import HistoryWriter, MachineLoad
 from svcserver.stack.alerts.rules import MAX_TEXT, Alert, Faults, note
 
 log = Logger()
-EVERY_S = 15.0
 DOWN_S = 45.0  # a restart takes less time
 LOOP_S = 600.0
 LOOPS = 3  # crashes within LOOP_S

@@ -30,7 +30,6 @@ from svcserver.metagame.owner.passports.rules import (
     Unreadable,
 )
 
-MAX_FILE = 64 * 1024 * 1024  # bytes that an import reads
 MAX_LISTED = 256  # maximum number of tracks and of characters that are read
 MOST_ITEMS = 20_000  # per character
 
