@@ -169,6 +169,8 @@ def _plan(
         compile_kwargs={"render_postcompile": bool(lists)},
         for_executemany=dialect.name != "sqlite",  # otherwise every insert returns its row number
     )
+    if not is_usable(compiled):
+        return None
     if (not lists and compiled.post_compile_params) or compiled.literal_execute_params:
         return None
     if getattr(compiled, "insert_prefetch", ()) or getattr(compiled, "update_prefetch", ()):
@@ -178,6 +180,11 @@ def _plan(
         return None
     writes = bool(getattr(statement, "is_dml", False))
     return ExecutionPlan(str(compiled), values, _row_maker(compiled, dialect), writes)
+
+
+def is_usable(compiled: Any) -> bool:
+    """Return whether SQLAlchemy's compiled statement has the private attributes that plans need."""
+    return hasattr(compiled, "_bind_processors") and hasattr(compiled, "_result_columns")
 
 
 def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:
@@ -215,7 +222,7 @@ def _is_bytes(value: Any) -> bool:
 
 
 def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
-    columns = getattr(compiled, "_result_columns", None)
+    columns = compiled._result_columns
     if not columns:
         return None
     converts = [

@@ -20,6 +20,7 @@ from twisted.internet.main import CONNECTION_LOST
 from twisted.logger import Logger
 from zope.interface import implementer
 
+from svcserver.http.prompt import is_usable
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.every import Every
 from svcserver.web.ranges import Span
@@ -236,7 +237,7 @@ def sweeping(transfers: Transfers, reactor: Any) -> Every:
 def kernel_transport(out: Any) -> Any:
     """Return the plain TCP transport of ``out`` if sendfile works, else None."""
     transport = out.transport
-    plain = isinstance(transport, tcp.Connection) and not transport.TLS
+    plain = isinstance(transport, tcp.Connection) and is_usable(transport) and not transport.TLS
     return transport if plain and hasattr(os, "sendfile") else None
 
 

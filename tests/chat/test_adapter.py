@@ -249,6 +249,16 @@ class AdapterTests(AdapterCase):
             self.clock.advance(0)
             self.assertEqual(bool(client.transport.value()), taken, (held, sent, fresh))
 
+    def test_the_first_buffer_is_limited_without_the_private_attribute(self) -> None:
+        for held, taken in ((BACKLOG, True), (BACKLOG + 1, False)):
+            client = self.connect()
+            client.transport.clear()
+            client.transport.dataBuffer = b"x" * held
+            del client.transport._tempDataLen
+            client.send(text_frame("<a/>"))
+            self.clock.advance(0)
+            self.assertEqual(bool(client.transport.value()), taken, held)
+
     def test_a_large_input_is_handled_in_portions(self) -> None:
         client, pings = self.connect(), PORTION // 16
         client.transport.clear()

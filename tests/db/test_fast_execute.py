@@ -1,6 +1,7 @@
 """``FastConnection`` returns the same results as SQLAlchemy for every statement."""
 
 import sqlite3
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import (
@@ -116,6 +117,14 @@ class DirectTests(SynchronousTestCase):
         for _ in range(3):
             self.tx.execute(ADD, {"name": "a"})  # Python computes the default of the column colour
         self.assertEqual(self.tx.execute(select(_C.colour)).scalars().all(), ["red"] * 3)
+
+    def test_without_private_attributes_sqlalchemy_executes_the_statements(self) -> None:
+        for part in ("_bind_processors", "_result_columns"):
+            self.assertFalse(fast_execute.is_usable(SimpleNamespace(**{part: []})))
+        self.patch(fast_execute, "is_usable", lambda _: False)
+        self.assertEqual(self.planned(ADD, **row("a")).rowcount, 1)
+        self.assertEqual(self.planned(ALL).all(), [(1, "a", b"\0x", 1.5, True)])
+        self.assertEqual(self.plans._plans, {})
 
     def test_a_raw_sql_text_uses_the_ordinary_path(self) -> None:
         self.planned(ADD, **row("a"))

@@ -8,10 +8,14 @@ import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from attrs import define
 from twisted.internet.main import CONNECTION_LOST
+from twisted.internet.protocol import Protocol
+from twisted.internet.tcp import Connection
+from twisted.internet.testing import MemoryReactor
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web import files
@@ -247,3 +251,15 @@ class ProducerTests(TransferCase):
         self.assertEqual((len(self.out.written), self.shrunk), (100_000, [True]))
         self.assertTrue(self.wire.aborted)
         self.out.stream.over()
+
+
+class ChoiceTests(SynchronousTestCase):
+    def test_without_a_private_attribute_of_the_transport_a_producer_sends_the_file(self) -> None:
+        near, far = socket.socketpair()
+        self.addCleanup(near.close)
+        self.addCleanup(far.close)
+        connection = Connection(near, Protocol(), MemoryReactor())
+        out = SimpleNamespace(transport=connection)
+        self.assertIs(files.kernel_transport(out), connection)
+        del connection._tempDataBuffer
+        self.assertIsNone(files.kernel_transport(out))
