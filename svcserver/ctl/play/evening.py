@@ -21,7 +21,7 @@ from svcserver.ctl.play.crowd import WIDE, gather, some_of
 from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.party_evening import PartyEvening, named
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import PlayFailed, Story, and_more
+from svcserver.ctl.play.story import PlayFailed, Story
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel.secrets import hex_token
@@ -392,6 +392,11 @@ async def _save_some(player: Player) -> None:
     await player.save()
     while player.saves < SAVES:
         await player.save()
+
+
+def and_more(number: int) -> str:
+    """Return the end of a shortened list, such as `` and 3 more``; empty for 0."""
+    return f" and {number} more" if number > 0 else ""
 
 
 def source_of(at: int, street: int = 77) -> str:

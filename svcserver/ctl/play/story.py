@@ -65,12 +65,3 @@ class Story:
 
     def _write(self, line: str) -> None:
         self.write(f"{self.wall_clock() - self._began:6.1f} s  {line}")
-
-
-def and_more(number: int, singular: str = "", plural: str = "") -> str:
-    """Return the end of a shortened list, such as `` and 3 more pairs``; empty for 0."""
-    if number <= 0:
-        return ""
-    return f" and {number} more" + (
-        f" {singular if number == 1 else plural or singular + 's'}" if singular else ""
-    )

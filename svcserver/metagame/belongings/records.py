@@ -1,4 +1,4 @@
-"""The JSON form of items and of transaction replies, used by routes and by the store.
+"""The JSON form of transaction replies, for the inventory and the shop.
 
 Spec: 1 §2 Inventory transaction.
 """
@@ -7,13 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from svcserver.kernel import json
-from svcserver.metagame.belongings.items import Instance
-
-
-def plain(instance_id: str, catalog_id: str) -> Instance:
-    """Return a new instanced item without data, as the shop grants it."""
-    shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
-    return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
 
 
 def show_transaction(

@@ -10,6 +10,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
+from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
@@ -22,8 +23,8 @@ from svcserver.metagame.belongings.inventory.store import (
     held_by,
     owner_of,
 )
-from svcserver.metagame.belongings.items import Transaction, transaction_id
-from svcserver.metagame.belongings.records import plain, show_transaction
+from svcserver.metagame.belongings.items import Instance, Transaction, transaction_id
+from svcserver.metagame.belongings.records import show_transaction
 from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
 from svcserver.metagame.belongings.shop.rules import Purchase
@@ -161,3 +162,9 @@ class ShopActs:
             inventory.transact(*owner, deal, By.STORE, policy, now)
         except Malformed as error:
             raise Conflict(error.message) from error
+
+
+def plain(instance_id: str, catalog_id: str) -> Instance:
+    """Return a new instanced item without data."""
+    shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
+    return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
