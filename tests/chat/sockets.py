@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import socket
-from struct import unpack
+from collections.abc import Coroutine
+from typing import Any
 
 from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 
 from svcserver.chat import stanza
 from svcserver.players import frames
-from svcserver.players.frames import split
+from svcserver.players.chat import ChatClient
+from svcserver.players.frames import TEXT, split
+from svcserver.players.http import NoAnswer
 from tests.support.processes import PATIENCE_S
 
 
@@ -35,8 +39,8 @@ class Talker:
     domain: str = "127.0.0.1:61000"
     more: str = ""  # headers of the upgrade request
     wire: socket.socket = field(init=False)
+    client: ChatClient = field(init=False)
     head: bytes = b""
-    closed: int | None = None
     _data: bytes = b""
     _frames: list[str] = field(factory=list)
 
@@ -46,9 +50,14 @@ class Talker:
         while b"\r\n\r\n" not in self._data:
             self._data += self.wire.recv(4096)
         self.head, _, self._data = self._data.partition(b"\r\n\r\n")
+        self.client = ChatClient(Clock(), self.account, self.name, self.domain, self.resource)
+        self.client.opened(self)
 
     def send(self, text: str) -> None:
         self.wire.sendall(masked(text.encode()))
+
+    def close(self) -> None:
+        """Keep the connection of a refused client: the test closes it."""
 
     def hear(self, word: str = "") -> str:
         """Return the next stanza that contains ``word``; skip earlier stanzas."""
@@ -62,38 +71,28 @@ class Talker:
             if not more:
                 raise EOFError(word)
             result, self._data = split(self._data + more)
-            for opcode, payload in result:
-                if opcode == 1:
-                    self._frames.append(payload.decode())
-                elif opcode == 8:
-                    self.closed = unpack("!H", payload[:2])[0]
+            self._frames += [payload.decode() for opcode, payload in result if opcode == TEXT]
+
+    def _run(self, act: Coroutine[Any, Any, Any]) -> str:
+        """Run an act of the chat client, and return the last stanza that it received."""
+        pending, reply = Deferred.fromCoroutine(act), ""
+        while not pending.called:
+            reply = self.hear()
+            self.client.arrived(reply)
+        pending.addErrback(lambda failure: failure.trap(NoAnswer))  # the reply gives the reason
+        return reply
 
     def try_token(self, token: str) -> str:
-        """Log in with the token; return the server's answer."""
-        self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
-        self.hear("PLAIN")
-        proof = base64.b64encode(f"\0{self.account}\0{token}".encode()).decode()
-        self.send(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{proof}</auth>')
-        return self.hear("urn:ietf:params:xml:ns:xmpp-sasl")
+        """Log in with the token; return the refusal, or the answer to the bind."""
+        return self._run(self.client.bind(token))
 
     def log_in(self, token: str) -> Talker:
-        replies = self.try_token(token)
-        assert "<success" in replies, replies
-        self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
-        self.hear("xmpp-bind")
-        resource = f"<resource>{self.resource}</resource>"
-        self.send(f'<iq type="set" id="b"><bind xmlns="{stanza.BIND}">{resource}</bind></iq>')
-        self.hear("<jid>")
+        reply = self.try_token(token)
+        assert "<jid>" in reply, reply
         return self
 
     def join(self, room: str) -> str:
-        nick = f"{self.name}:{self.account}:{self.resource}"
-        to = f"{room}@muc.{self.domain}/{nick}"
-        self.send(f'<presence to="{to}"><x xmlns="{stanza.MUC}"/></presence>')
-        while True:
-            replies = self.hear("<presence")
-            if 'code="110"' in replies or 'type="error"' in replies:
-                return replies
+        return self._run(self.client.enter(room))
 
     def show(self, status: str, alone: str) -> None:
         """Set the status and enter the empty room ``alone``; wait until both have happened."""
@@ -101,13 +100,7 @@ class Talker:
         assert 'code="110"' in self.join(alone)
 
     def say(self, room: str, text: str) -> None:
-        self.send(
-            f'<message type="groupchat" to="{room}@muc.{self.domain}" id="1">'
-            f"<body>{stanza.text(text)}</body></message>"
-        )
+        self.client.send_to_room(room, text)
 
     def whisper(self, account: str, text: str) -> None:
-        self.send(
-            f'<message type="chat" to="{account}@{self.domain}" id="w">'
-            f"<body>{text}</body></message>"
-        )
+        self.client.whisper(account, text)
