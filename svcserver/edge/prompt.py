@@ -9,6 +9,7 @@ takes 13 us with these parts and 34 us without them. If one of these parts is mi
 and ``connecting`` return Twisted's own protocol.
 """
 
+from functools import cache
 from typing import Any
 
 from cryptography.hazmat.bindings.openssl.binding import Binding
@@ -56,6 +57,7 @@ class _Creator:
         return SSL.Connection(SSL.Context(SSL.TLS_METHOD), None)
 
 
+@cache
 def _unconnected() -> Any:
     """Return Twisted's TLS protocol on a transport that has no peer."""
     nothing: Any = object()  # this connection uses neither its clock nor its transport
