@@ -81,21 +81,17 @@ def marks_of(file: str, source: str) -> Iterator[Mark]:
         and isinstance(node.value.value, ast.Name)
     }
     for node in tree.body:
-        if not isinstance(node, ast.ClassDef):
-            yield from _marks_on(file, node, ())
-            continue
         yield from _marks_on(file, node, machines)
-        for inner in node.body:
-            yield from _marks_on(file, inner, (), _idle(node))
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                yield from _marks_on(file, inner, set(), _idle(node))
 
 
-def _marks_on(file: str, node: ast.AST, machines: object, idle: str = "") -> Iterator[Mark]:
+def _marks_on(file: str, node: ast.AST, machines: set[str], idle: str = "") -> Iterator[Mark]:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return
-    if isinstance(node, ast.ClassDef):
-        is_test = isinstance(machines, set) and node.name in machines
-    else:
-        is_test = node.name.startswith("test")
+    is_class = isinstance(node, ast.ClassDef)
+    is_test = node.name in machines if is_class else node.name.startswith("test")
     if not is_test or not Path(file).name.startswith("test_"):
         idle = "is no test"
     for decorator in node.decorator_list:

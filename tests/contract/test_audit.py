@@ -35,13 +35,8 @@ STAFF = (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 SAYS_ALL = {  # actions without a state before and after
     *("kick", "new key", "export", "player token", "sign in", "sign out", "sign-in link"),
 }
-OF_ONESELF = {
-    "sign in",
-    "sign out",
-    "sign-in link",
-    "dashboard key",
-    "second factor",
-}  # these actions need no reason
+# these actions need no reason
+OF_ONESELF = {"sign in", "sign out", "sign-in link", "dashboard key", "second factor"}
 NOT_HERE = {  # actions that this test's host refuses
     *("start game server", "test alerts", "second factor", "sign-in link"),
     *("request backup", "download backup"),
@@ -141,12 +136,11 @@ class AuditContract(SynchronousTestCase):
         rows: list[dict[str, Any]] = page.json["rows"][:2]
         return rows
 
+    def managed(self) -> list[Any]:
+        return [row for row in self.game.door.rows if row.access in STAFF]
+
     def acts(self) -> list[Any]:
-        return [
-            row
-            for row in self.game.door.rows
-            if row.access in STAFF and row.method != "GET" and row.name not in READS
-        ]
+        return [row for row in self.managed() if row.method != "GET" and row.name not in READS]
 
     def path(self, row: Any) -> str:
         path: str = row.path.replace("<code>", "AAAA-BBBB")
@@ -175,7 +169,8 @@ class AuditContract(SynchronousTestCase):
             self.assertEqual(self.rows(), left, (row.name, page.status, page.body))
             newest = self.newest()
             self.assertIn(newest["action"], ACTIONS, row.name)
-            self.assertEqual(newest["reason"], self.reason(newest["action"]), row.name)
+            reason = "" if newest["action"] in OF_ONESELF else "because"
+            self.assertEqual(newest["reason"], reason, row.name)
             self.assertEqual(newest["targetKind"], self.kind(newest), row.name)
             if newest["refused"] is not None:
                 refused.add(newest["action"])
@@ -191,9 +186,6 @@ class AuditContract(SynchronousTestCase):
         hers = self.game.browse("GET", path, key=self.olga.key).json["rows"]
         rolled = [row for row in hers if row["action"].startswith("roll back")]
         self.assertEqual([row["after"]["character"] for row in rolled], [self.ann.character] * 2)
-
-    def reason(self, action: str) -> str:
-        return "" if action in OF_ONESELF else "because"
 
     def kind(self, row: dict[str, Any]) -> str:
         """Return the kind that the row's target should have, such as ``account`` or ``guild``.
@@ -263,11 +255,12 @@ class AuditContract(SynchronousTestCase):
                 self.refused(row, 401, "stranger at 127.0.0.1")
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_the_audit_holds_acts_of_staff_but_not_of_players(
-        self,
-    ) -> None:
-        acts = ("Friends", "PartyInvite", "GuildInvite")
-        names = {"Friends": "friend request for", "PartyInvite": "party invite for"}
+    def test_the_audit_holds_acts_of_staff_but_not_of_players(self) -> None:
+        acts = {
+            "Friends": "friend request for",
+            "PartyInvite": "party invite for",
+            "GuildInvite": "guild invite for",
+        }
         self.found_guild()
         for route in acts:
             path, mine = f"/svc/api/{route}", {"Username": "Bob_1"}
@@ -276,12 +269,11 @@ class AuditContract(SynchronousTestCase):
             )
             self.assertEqual(self.rows(), 0)
         cleo = self.game.player("Cleo")
-        for number, route in enumerate(acts, 1):
+        for number, (route, name) in enumerate(acts.items(), 1):
             path, body = f"/svc/api/{route}", {"Username": "Cleo", "From": "Ann_1"}
             with_reason = {**body, "Reason": "she asked me to"}
             page = self.game.browse("POST", path, key=self.olga.key, json=with_reason)
             self.assertEqual((page.status, self.rows()), (200, number * 7 - 5), page.body)
-            name = names.get(route, "guild invite for")
             for row, began in zip(self.newest_two(), ({}, {"begun": True}), strict=True):
                 written = (row["actor"], row["action"], row["target"], row["reason"], row["after"])
                 after = {"to": "Cleo", **began}
@@ -357,6 +349,3 @@ class AuditContract(SynchronousTestCase):
     def post(self, route: str, **body: str) -> None:
         page = self.game.browse("POST", f"/svc/api/{route}", key=self.olga.key, json=body)
         self.assertEqual(page.status, 200, page.body)
-
-    def managed(self) -> list[Any]:
-        return [row for row in self.game.door.rows if row.access in STAFF]

@@ -16,23 +16,15 @@ SHOWS = {  # they only read
     *("account list", "account show", "account saves", "alerts list", "audit"),
     *("backup list", "bundle", "capacity", "cert fingerprint", "content manifest"),
     *("content verify", "db check", "doctor", "drain status", "figures", "fleet nodes"),
-    *(
-        "gameserver console",
-        "gameserver list",
-        "guild list",
-        "invite list",
-        "keys list",
-        "openapi",
-        "passport key",
-    ),
-    *("passport trusted", "relay check", "sanctions", "status", "upgrade"),
+    *("gameserver console", "gameserver list", "guild list", "invite list", "keys list"),
+    *("openapi", "passport key", "passport trusted", "relay check"),
+    *("sanctions", "status", "upgrade"),
 }
 NO_HOST_YET = {"init", "demo", "db copy"}  # they create a host, whose log is empty
 OF_THEIR_OWN = {"play"}  # it acts as a player
 BY_THE_MACHINE = {"backup nightly"}  # automatic; it has its own log
-WITHOUT_THE_DATABASE = {  # these may run on another machine or as another user
-    *("content launcher", "allowlist close-ports"),
-}
+# these may run on another machine or as another user
+WITHOUT_THE_DATABASE = {"content launcher", "allowlist close-ports"}
 LEAVES = re.compile(
     r"\b(noted|recorded|by_staff|_change_access|set_role|new_invite|copy_database)\(|\.post\("
 )

@@ -44,7 +44,7 @@ def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
         own = {
             statement.id
             for statement in ast.walk(work)
-            if isinstance(statement, ast.Name) and is_set(statement)
+            if isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store)
         }
         for statement in ast.walk(work):
             if isinstance(statement, ast.Name) and statement.id in held - own:
@@ -80,10 +80,6 @@ def swallowed(function: ast.AST) -> Iterator[int]:
 
 def name_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-def is_set(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
 
 
 def statements_of(function: ast.AST) -> Iterator[ast.AST]:
