@@ -9,7 +9,16 @@ import weakref
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import (
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    exists,
+    literal_column,
+    select,
+    union_all,
+)
 from sqlalchemy.pool import StaticPool
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
@@ -44,7 +53,8 @@ class InstantLedger:
             self.engine = engine
             self.free = weakref.finalize(self, engine.dispose)
         elif os.environ.get("SVC_TEST_DATABASE") == "postgresql":
-            self.engine, self._pipeline = _emptied()
+            self.engine, self._pipeline = _unused()
+            self.run(_empty)
             self.free = weakref.finalize(self, _free.append, (self.engine, self._pipeline))
         else:
             self.engine = _in_memory()
@@ -107,8 +117,8 @@ def _driver(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
 
 
-def _emptied() -> tuple[Engine, Pipeline]:
-    """Return an unused empty database: a released and emptied database, or a new database."""
+def _unused() -> tuple[Engine, Pipeline]:
+    """Return a database with all tables: a released database, or a new database."""
     if _free:
         engine, pipeline = _free.pop()
     else:
@@ -119,12 +129,33 @@ def _emptied() -> tuple[Engine, Pipeline]:
     if _made[engine] != len(METADATA.tables):
         METADATA.create_all(engine)
         _made[engine] = len(METADATA.tables)
-    with engine.begin() as tx:
-        tx.exec_driver_sql(_emptying(_made[engine]))
     return engine, pipeline
 
 
+def filled(tx: Connection) -> set[str]:
+    """Return the names of the tables that have rows."""
+    return set(tx.execute(_statements(len(METADATA.tables))[0]).scalars())
+
+
+def _empty(tx: Connection) -> None:
+    names = filled(tx)
+    for name, delete in _statements(len(METADATA.tables))[1].items():
+        if name in names:
+            tx.execute(delete)
+
+
 @lru_cache(maxsize=16)
-def _emptying(tables: int) -> str:
-    """Return the SQL statements that empty every table that the imported features define."""
-    return "; ".join(str(table.delete()) for table in reversed(METADATA.sorted_tables))
+def _statements(tables: int) -> tuple[Any, dict[str, Any]]:
+    """Return the query for the tables with rows, and each table's DELETE, dependent tables first.
+
+    They are the same objects in each run, because each is prepared once per connection.
+    """
+    order = METADATA.sorted_tables[::-1]
+    one: Any = literal_column("1")
+    query: Any = union_all(
+        *(
+            select(literal_column(f"'{table.name}'")).where(exists(select(one).select_from(table)))
+            for table in order
+        )
+    )
+    return query, {table.name: table.delete() for table in order}
