@@ -5,8 +5,11 @@ import re
 import shutil
 from functools import lru_cache
 from pathlib import Path
+from unittest import mock
 from urllib.parse import parse_qs, urlsplit
 
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import accounts
@@ -21,7 +24,9 @@ from tests.support.proves import proves
 
 @lru_cache(maxsize=1)
 def pattern() -> Path:
-    return new_host(shared.folder() / f"pattern-{os.getpid()}")
+    # not a key that a later test gets as a new one (conftest.py)
+    with mock.patch.object(rsa, "generate_private_key", generate_private_key):
+        return new_host(shared.folder() / f"pattern-{os.getpid()}")
 
 
 class HostCase(SynchronousTestCase):
