@@ -1,8 +1,9 @@
 """A second run of the metagame's tests in a separate process, on PostgreSQL.
 
 The process loads this module as a plugin. Some tests would do the same in both runs. The plugin
-leaves out each file whose tests use no database, and the comparison of two HTTP servers on the same
-database. ``PLUGINS`` leaves out live tests, which create their PostgreSQL databases themselves.
+leaves out each file whose tests use no database or always SQLite, and the comparison of two HTTP
+servers on the same database. ``PLUGINS`` leaves out live tests, which create their PostgreSQL
+databases themselves.
 """
 
 import os
@@ -19,7 +20,14 @@ TIMEOUT_S = 1800  # two minutes are usual if nothing else runs
 PLUGINS = ("-p", __name__, "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not live")
 # no other module starts the PostgreSQL server
 GIVES_DATABASES = ROOT / "tests" / "support" / "postgres.py"
-COMPARES_SERVERS = ROOT / "tests" / "metagame" / "test_klein_site.py"
+METAGAME = ROOT / "tests" / "metagame"
+SAME = {  # these files import it, but the kind of database makes no difference
+    METAGAME / "access" / "test_tokens.py",  # no database
+    METAGAME / "test_settings.py",  # no database
+    METAGAME / "test_database.py",  # files of SQLite
+    METAGAME / "test_service.py",  # a file of SQLite
+    METAGAME / "test_klein_site.py",  # compares two HTTP servers on the same database
+}
 
 
 def run() -> tuple[int, str]:
@@ -46,12 +54,11 @@ def run() -> tuple[int, str]:
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Ignore a test file for which the kind of database makes no difference.
 
-    Such a file does not import ``GIVES_DATABASES``, directly or indirectly, or it is
-    ``COMPARES_SERVERS``.
+    Such a file does not import ``GIVES_DATABASES``, directly or indirectly, or it is in ``SAME``.
     """
     if not collection_path.match("test_*.py"):
         return None
-    if collection_path == COMPARES_SERVERS:
+    if collection_path in SAME:
         return True
     return None if GIVES_DATABASES in reached(collection_path) else True
 

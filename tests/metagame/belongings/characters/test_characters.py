@@ -188,6 +188,7 @@ class RulesTests(SynchronousTestCase):
                 accepted.append(version)
         self.assertEqual(accepted, sorted(set(accepted)))
 
+    @tried(100)
     @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), st.lists))
     def test_data_that_is_not_the_text_of_an_object_is_refused(self, value: Any) -> None:
         with self.assertRaises(Malformed):
