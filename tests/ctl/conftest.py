@@ -25,11 +25,11 @@ def _copied(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _keys_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test the keys that were generated for earlier tests, then new keys."""
-    given: dict[tuple[int, int], Iterator[rsa.RSAPrivateKey]] = {}
+    unused: dict[tuple[int, int], Iterator[rsa.RSAPrivateKey]] = {}
 
     def generate(public_exponent: int, key_size: int) -> rsa.RSAPrivateKey:
         kind = public_exponent, key_size
-        key = next(given.setdefault(kind, iter([*_made[kind]])), None)
+        key = next(unused.setdefault(kind, iter([*_made[kind]])), None)
         if key is None:
             key = _generate(public_exponent, key_size)
             _made[kind].append(key)

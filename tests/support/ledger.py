@@ -151,10 +151,10 @@ def _statements(tables: int) -> tuple[Any, dict[str, Any]]:
     They are the same objects in each run, because each is prepared once per connection.
     """
     order = METADATA.sorted_tables[::-1]
-    one: Any = literal_column("1")
+    row: Any = literal_column("1")
     query: Any = union_all(
         *(
-            select(literal_column(f"'{table.name}'")).where(exists(select(one).select_from(table)))
+            select(literal_column(f"'{table.name}'")).where(exists(select(row).select_from(table)))
             for table in order
         )
     )
