@@ -118,9 +118,9 @@ SYSTEM = ["linux"]  # on which ``launcher`` runs
 @pytest.fixture(scope="module", params=["linux", "windows"])
 def system(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the tests of a file with the Linux launcher, then with the Windows launcher."""
-    SYSTEM[:] = [request.param]
     if request.param == "windows":
-        wine.need_wine()
+        wine.need_wine()  # a skip here must not leave the next file with "windows"
+    SYSTEM[:] = [request.param]
     yield request.param
     SYSTEM[:] = ["linux"]
 
