@@ -6,7 +6,6 @@ from typing import Any
 from attrs import define
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
-from twisted.internet.task import react
 from twisted.logger import Logger
 
 from svcserver.allowlist import firewall as firewalls
@@ -21,6 +20,7 @@ from svcserver.kernel.counters import Figure
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
+from svcserver.kernel.reactor_run import run_in_reactor
 from svcserver.kernel.system import epoch
 from svcserver.web.logs import json_lines
 from svcserver.web.metrics import CountingHandler, show_figures
@@ -136,23 +136,17 @@ def close_ports(settings: AllowlistSettings) -> str:
     Runs its own reactor and returns one line for the owner. Raises SystemExit with a one-line
     message if the firewall fails.
     """
-    lines: list[str] = []
 
-    async def work(reactor: Any) -> None:
+    async def work(reactor: Any) -> str:
         helper = make_helper(settings, reactor)
         try:
             await helper.close()
         except FirewallError as why:
             raise failed_start(f"{NAME}: the ports cannot be closed: {why}") from None
         done = "would be closed (dry run, see the audit log)" if helper.dry_run else "are closed"
-        lines.append(f"UDP ports {settings.ports} {done}")
+        return f"UDP ports {settings.ports} {done}"
 
-    try:
-        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    except SystemExit as why:  # ``react`` raises this after a success, too
-        if why.code not in (0, None):
-            raise
-    return lines[0]
+    return run_in_reactor(work)
 
 
 @define(eq=False, slots=False)

@@ -2,14 +2,10 @@
 
 import socket
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
-from twisted.internet.defer import Deferred
-from twisted.internet.task import react
-from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail, warn
@@ -26,6 +22,7 @@ from svcserver.kernel.alert_settings import (
     read_channels,
     write_channel_text,
 )
+from svcserver.kernel.reactor_run import run_in_reactor
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.kernel.system import token_hex
@@ -215,16 +212,8 @@ def _name_of(host: Host) -> str:
 
 def deliver(channel: Channel, alert: Alert, sender: str) -> None:
     """Send ``alert`` to ``channel`` immediately; raises NotDelivered if that fails."""
-    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
-    refusals: list[NotDelivered] = []
 
     async def send(reactor: Any) -> None:
-        try:
-            await AlertClient.with_resolver(reactor, sender).deliver(channel, alert, token_hex(16))
-        except NotDelivered as error:  # raised below, because the reactor would only log it
-            refusals.append(error)
+        await AlertClient.with_resolver(reactor, sender).deliver(channel, alert, token_hex(16))
 
-    with suppress(SystemExit):  # raised by ``react`` at its end
-        react(lambda reactor: Deferred.fromCoroutine(send(reactor)))
-    for refusal in refusals:
-        raise refusal
+    run_in_reactor(send)

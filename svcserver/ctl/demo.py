@@ -1,13 +1,12 @@
 """The command ``svcctl demo``, used by ``make run``: starts a new host with simulated players."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 from attrs import evolve
 from twisted.internet.defer import Deferred
-from twisted.internet.task import react
-from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
@@ -15,16 +14,21 @@ from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.launcher_file import how, supply
 from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.play.evening import PlayOptions
-from svcserver.ctl.play.story import PlayFailed
-from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play_command import findings, live, print_times, relay_port_of, session_options
+from svcserver.ctl.play.story import INTERRUPTED, PlayFailed
+from svcserver.ctl.play_command import (
+    Session,
+    findings,
+    print_times,
+    relay_port_of,
+    session_options,
+)
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.invite import decode
 from svcserver.edge.joining import NoJoinString, join_address, join_string, offered
+from svcserver.kernel.reactor_run import run_in_reactor
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)
-STOPPED = PlayFailed("stack", "stopped before the session ended")
 
 
 @click.command("demo")
@@ -57,53 +61,45 @@ def demo(
         players, hunts, relay_port=relay_port_of(host), hunt_s=hunt_seconds, whole=True
     )
     options = evolve(options, keep=True)  # the owner can then look at the players' accounts
-    timings = Timings()
-    why = run(host, out, options, timings, once=once)
+    session = Session(host, out, options)
+    why = run(session, once=once)
     if why is None and times:
-        print_times(out, timings)
-    out.data(findings(options, why, timings))
-    if why is STOPPED:
+        print_times(out, session.timings)
+    out.data(findings(session, why))
+    if why is INTERRUPTED:
         fail(why.fault)
     if why is not None:
         fail(f"the session failed at the {why}; see the log {folder / 'stack.log'}")
 
 
-def run(
-    host: Host, out: Out, options: PlayOptions, timings: Timings, *, once: bool
-) -> PlayFailed | None:
+def run(session: Session, *, once: bool) -> PlayFailed | None:
     """Start the stack and run the simulated session; return the failure, or None.
 
     Unless ``once`` is true, the stack keeps running after a successful session, until Ctrl-C.
     """
-    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[PlayFailed | None] = []
 
     async def work(reactor: Any) -> None:
-        assert host.folder is not None  # noqa: S101 - found by --config
-        stack = Stack(reactor, host.folder)
+        assert session.host.folder is not None  # noqa: S101 - found by --config
+        stack = Stack(reactor, session.host.folder)
         reactor.addSystemEventTrigger(
             "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
         )
-        why = await evening(reactor, stack, host, out, options, timings)
+        why = await evening(reactor, stack, session)
         # a failure caused by stopping the stack is not the host's fault
-        ended.append(STOPPED if why is not None and stack.told_to_stop else why)
-        if why is None and not once:
-            print_next_steps(host, out)
+        ended.append(INTERRUPTED if why is not None and stack.told_to_stop else why)
+        if why is None and not once and not stack.told_to_stop:
+            print_next_steps(session.host, session.out)
             await stack.gone  # until Ctrl-C or until the stack ends
             if not stack.told_to_stop:
                 ended[0] = PlayFailed("stack", "ended by itself")
 
-    try:
-        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    except SystemExit as why:
-        if why.code not in (0, None):
-            raise
-    return ended[0] if ended else None
+    with suppress(KeyboardInterrupt):
+        run_in_reactor(work)
+    return ended[0] if ended else session.clean_up(session.out.text) or INTERRUPTED
 
 
-async def evening(
-    reactor: Any, stack: Stack, host: Host, out: Out, options: PlayOptions, timings: Timings
-) -> PlayFailed | None:
+async def evening(reactor: Any, stack: Stack, session: Session) -> PlayFailed | None:
     """Start the stack, then run and check the simulated session; return the failure, or None."""
     try:
         stack.start()
@@ -112,8 +108,8 @@ async def evening(
         return why
     except OSError as why:
         return PlayFailed("stack", f"cannot be started: {why.strerror}")
-    out.text(f"the stack runs: {names}")
-    return await live(reactor, host, out, options, timings)
+    session.out.text(f"the stack runs: {names}")
+    return await session.live(reactor)
 
 
 def player_lines(host: Host) -> list[str]:

@@ -1,16 +1,15 @@
 """The command ``svcctl play``: runs and checks a session with simulated players."""
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
-from attrs import asdict, evolve
-from twisted.internet.defer import Deferred
-from twisted.internet.task import react
-from twisted.logger import globalLogBeginner
+from attrs import asdict, define, evolve, field
 
 from svcserver.ctl import database
 from svcserver.ctl.blueprint import program as stand_in
@@ -20,10 +19,11 @@ from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.cleaning import clean
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, PlayOptions
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import PlayFailed, Story
+from svcserver.ctl.play.story import INTERRUPTED, PlayFailed, Story
 from svcserver.ctl.play.timings import Timings
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.digits import whole_in
+from svcserver.kernel.reactor_run import run_in_reactor
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts
 
@@ -80,11 +80,13 @@ def play(
     first = relay_port or relay_port_of(host)
     options = PlayOptions(players, hunts, base.rstrip("/") if base else None, first)
     options = evolve(options, hunt_s=hunt_seconds, keep=keep)
-    timings = Timings()
-    why = run(host, out, options, timings)
+    session = Session(host, out, options)
+    why = run(session)
     if why is None and times:
-        print_times(out, timings)
-    out.data(findings(options, why, timings))
+        print_times(out, session.timings)
+    out.data(findings(session, why))
+    if why is INTERRUPTED:
+        fail(why.fault)
     if why is not None:
         fail(f"the session failed at the {why}")
 
@@ -107,12 +109,13 @@ def check_url(base: str) -> None:
         fail(f"{base} is not a URL like http://127.0.0.1:61000. Correct --url, or metagame.env.")
 
 
-def findings(options: PlayOptions, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
+def findings(session: Session, why: PlayFailed | None) -> dict[str, Any]:
     """Return the object that ``svcctl play --json`` prints."""
+    options = session.options
     result: dict[str, Any] = {"ok": why is None, "players": options.players, "hunts": options.hunts}
     if why is not None:
         result |= {"link": why.link, "reason": why.fault}
-    return result | {"operations": [asdict(figure) for figure in timings.figures()]}
+    return result | {"operations": [asdict(figure) for figure in session.timings.figures()]}
 
 
 def print_times(out: Out, timings: Timings) -> None:
@@ -131,72 +134,80 @@ def print_times(out: Out, timings: Timings) -> None:
     out.table(["operation", "count", "median ms", "p99 ms", "worst ms"], rows)
 
 
-def run(host: Host, out: Out, options: PlayOptions, timings: Timings) -> PlayFailed | None:
+def run(session: Session) -> PlayFailed | None:
     """Run the session in a new reactor; return the failure, or None."""
-    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
-    ended: list[PlayFailed | None] = []
-    faults: list[Exception] = []
+    try:
+        return run_in_reactor(session.live)
+    except KeyboardInterrupt:
+        return session.clean_up(session.out.text) or INTERRUPTED
 
-    async def work(reactor: Any) -> None:
+
+@define
+class Session:
+    """A session of simulated players on ``host``.
+
+    At its end it deletes its invite code and, unless ``options.keep`` is true, the accounts.
+    """
+
+    host: Host
+    out: Out
+    options: PlayOptions
+    timings: Timings = field(factory=Timings)
+    code: str | None = field(default=None, init=False)
+    players: list[Player] = field(factory=list)
+    failure: PlayFailed | None = field(default=None, init=False)  # of ``clean_up``
+
+    async def live(self, reactor: Any) -> PlayFailed | None:
+        """Run the session on ``reactor``, then clean up; return the failure, or None."""
+        raise_file_limit()
+        story = Story(self.out.text, time.monotonic)
+        known = self.host if self.host.folder is not None else None
+        why = None
         try:
-            ended.append(await live(reactor, host, out, options, timings))
-        except Exception as why:  # raised below, because the reactor would only log it
-            faults.append(why)
-
-    try:
-        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    except SystemExit:
-        if not ended and not faults:
-            raise
-    if faults:
-        raise faults[0]
-    return ended[0]
-
-
-async def live(
-    reactor: Any, host: Host, out: Out, options: PlayOptions, timings: Timings
-) -> PlayFailed | None:
-    """Run the session on ``reactor``; return the failure, or None."""
-    raise_file_limit()
-    story = Story(out.text, time.monotonic)
-    known = host if host.folder is not None else None
-    code, why, players = None, None, list[Player]()
-    try:
-        if options.url is None and known is None:
-            raise PlayFailed("host", "unknown; give --config DIR, or the metagame's --url")
-        if known is not None:
-            code = make_invite(known, options.players)
-        chain = (
-            Chain.from_host_settings(known) if known is not None and options.url is None else None
+            if self.options.url is None and known is None:
+                raise PlayFailed("host", "unknown; give --config DIR, or the metagame's --url")
+            if known is not None:
+                self.code = make_invite(known, self.options.players)
+            by_url = known is None or self.options.url is not None
+            chain = None if by_url else Chain.from_host_settings(self.host)
+            plan = evolve(self.options, invite=self.code, stand_in=stands_in(self.host))
+            evening = Evening(
+                reactor, plan, story, known, chain, self.players, timings=self.timings
+            )
+            await evening.live()
+        except PlayFailed as broken:
+            why = broken
+        except Failed as broken:  # a file of the host that cannot be read
+            why = PlayFailed("host", broken.message)
+        finally:
+            not_deleted = self.clean_up(story.add)
+            why = why or not_deleted
+        if why is not None:
+            return why
+        story.add(
+            f"all went well: {self.timings.count} requests and deliveries, nothing failed or lost"
         )
-        plan = evolve(options, invite=code, stand_in=known is None or stands_in(known))
-        evening = Evening(reactor, plan, story, known, chain, players, timings=timings)
-        await evening.live()
-    except PlayFailed as broken:
-        why = broken
-    except Failed as broken:  # a file of the host that cannot be read
-        why = PlayFailed("host", broken.message)
-    finally:
-        if known is not None and code is not None:
-            drop_invite(known, code)
-        if known is not None and not options.keep:
-            left = clean_up(known, players, story)
-            why = why or left
-    if why is not None:
-        return why
-    story.add(f"all went well: {timings.count} requests and deliveries, nothing failed or lost")
-    return None
+        return None
 
+    def clean_up(self, write: Callable[[str], None]) -> PlayFailed | None:
+        """Delete what is left and write a line about it; return the failure, or None.
 
-def clean_up(host: Host, players: Sequence[Player], story: Story) -> PlayFailed | None:
-    """Delete the accounts that the players registered; return the failure, or None."""
-    try:
-        gone = clean(host, players)
-    except Failed as why:
-        return PlayFailed("database", f"the players' accounts are still there: {why.message}")
-    if gone:
-        story.add(f"{counted(gone, 'account')} and all their data were deleted again")
-    return None
+        A second call deletes nothing and returns the same.
+        """
+        code, self.code = self.code, None
+        players, self.players = self.players, []
+        gone, what = 0, "the players' accounts are"
+        try:
+            if not self.options.keep and self.host.folder is not None:
+                gone = clean(self.host, players)
+            what = "the invite code is"
+            if code is not None:
+                drop_invite(self.host, code)
+        except Failed as why:
+            self.failure = PlayFailed("database", f"{what} still there: {why.message}")
+        if gone:
+            write(f"{counted(gone, 'account')} and all their data were deleted again")
+        return self.failure
 
 
 def stands_in(host: Host) -> bool:

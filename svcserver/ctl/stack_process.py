@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ class Stack:
     folder: Path
     ready: Deferred[str] = field(factory=Deferred)  # the components' names, or PlayFailed
     gone: Deferred[None] = field(factory=Deferred)
-    running: bool = False
     told_to_stop: bool = False
     _log: Bounded = field(init=False)
     _process: Any = None
@@ -60,7 +60,6 @@ class Stack:
         for old in (LOG, f"{LOG}.1"):
             (self.folder / old).unlink(missing_ok=True)
         command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
-        self.running = True
         self._process = self.reactor.spawnProcess(
             LinesAndEnd(self.handle_line, self.ended),
             sys.executable,
@@ -72,7 +71,7 @@ class Stack:
     async def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after ``STOP_S``; return when the process has ended."""
         self.told_to_stop = True
-        if self.running:
+        if self._process is not None and not self.gone.called:
             self._signal("TERM")
             insist = self.reactor.callLater(STOP_S, self._signal, "KILL")
             await self.gone
@@ -90,16 +89,13 @@ class Stack:
             self.ready.errback(broken_of(line))
 
     def ended(self, reason: Failure) -> None:
-        self.running = False
         if not self.ready.called:
             self.ready.errback(PlayFailed("stack", f"ended at its start; see {self.folder / LOG}"))
         self.gone.callback(None)
 
     def _signal(self, name: str) -> None:
-        try:
+        with suppress(ProcessExitedAlready):
             self._process.signalProcess(name)
-        except ProcessExitedAlready:
-            self.running = False
 
 
 def _too_slow(result: Any, timeout: float | None) -> Any:

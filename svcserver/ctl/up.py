@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,7 @@ import click
 import segno
 from attrs import evolve, frozen
 from twisted.internet.defer import Deferred
-from twisted.internet.task import react
 from twisted.internet.threads import deferToThread
-from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.accounts import new_invite
 from svcserver.ctl.blueprint import LOOPBACK, SERVER_NAME, own_address
@@ -32,6 +31,7 @@ from svcserver.ctl.stack_process import LOG, Stack
 from svcserver.ctl.status_command import fetch_status
 from svcserver.edge import joining
 from svcserver.kernel.foreign_text import shown
+from svcserver.kernel.reactor_run import run_in_reactor
 
 FOLDER = "my-host"
 OWNER = "owner"
@@ -284,7 +284,6 @@ def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
 
     If the stack fails, return the failure.
     """
-    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     failed: list[PlayFailed] = []
 
     async def work(reactor: Any) -> None:
@@ -305,9 +304,6 @@ def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
         if not stack.told_to_stop:
             failed.append(ended)
 
-    try:
-        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    except SystemExit as why:
-        if why.code not in (0, None):
-            raise
+    with suppress(KeyboardInterrupt):
+        run_in_reactor(work)
     return failed[0] if failed else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -35,6 +34,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.kernel.reactor_run import stop_with_the_terminal
 from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.launcher import one_instance, runners, windows, words
 from svcserver.launcher.console import Console, console_here, restoring
@@ -299,9 +299,7 @@ def _end_with_the_terminal(reactor: Any) -> None:
         lambda: reactor.callFromThread(reactor.stop)
     ):
         log.warn("the launcher will not end cleanly when its console is closed")
-    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
-    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
-        signal.signal(hangup, lambda *_: reactor.callFromThread(reactor.stop))
+    stop_with_the_terminal(reactor)
 
 
 def relay_port(text: str, say: Callable[[str], None]) -> int:

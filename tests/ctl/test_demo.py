@@ -1,16 +1,25 @@
 """The output of ``make run``: how a player with only the launcher can join."""
 
 import shlex
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl import demo
 from svcserver.ctl.demo import player_lines, print_next_steps
 from svcserver.ctl.host import Host
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.output import Out
+from svcserver.ctl.play.evening import PlayOptions
+from svcserver.ctl.play.story import INTERRUPTED, PlayFailed
+from svcserver.ctl.play_command import Session
+from svcserver.ctl.stack_process import Stack
 from svcserver.edge.certificate import CERT_FILE, fingerprint
 from svcserver.edge.invite import SCHEME, decode
 from svcserver.kernel.settings import parse_env_file
@@ -29,6 +38,40 @@ class ReadyTests(SynchronousTestCase):
         self.assertIn(f" http://127.0.0.1:{port}/svc/dashboard ", dashboard)
         [owner] = [line for line in lines if line.startswith("owner")]
         self.assertTrue(Path(owner.rpartition(" ")[2]).is_file())
+
+
+class InterruptTests(SynchronousTestCase):
+    def run_demo(self, evening: Callable[[Stack], PlayFailed | None] | None) -> PlayFailed | None:
+        """Return the result of ``run`` if Ctrl-C comes after ``evening``; None stands for never."""
+
+        async def play(reactor: Any, stack: Stack, *_: object) -> PlayFailed | None:
+            if evening is None:
+                return await Deferred[PlayFailed | None]()
+            return evening(stack)
+
+        def run_in_reactor(work: Any) -> None:
+            Deferred.fromCoroutine(work(mock.Mock()))
+            raise KeyboardInterrupt
+
+        folder = nowhere(self)
+        create_host(folder, "127.0.0.1", "owner", demo=True)
+        self.patch(demo, "evening", play)
+        self.patch(demo, "run_in_reactor", run_in_reactor)
+        session = Session(Host(folder), Out(as_json=True), PlayOptions())
+        return demo.run(session, once=False)
+
+    def test_ctrl_c_in_mid_evening_is_no_success(self) -> None:
+        self.assertIs(self.run_demo(None), INTERRUPTED)
+
+    def test_a_failure_after_the_stop_of_the_stack_is_no_fault_of_the_host(self) -> None:
+        def fail(stack: Stack) -> PlayFailed:
+            stack.told_to_stop = True
+            return PlayFailed("gateway", "has gone")
+
+        self.assertIs(self.run_demo(fail), INTERRUPTED)
+
+    def test_ctrl_c_after_a_good_evening_is_a_success(self) -> None:
+        self.assertIsNone(self.run_demo(lambda stack: None))
 
 
 class PlayersLinkTests(SynchronousTestCase):

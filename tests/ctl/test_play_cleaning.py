@@ -12,11 +12,13 @@ from twisted.internet.defer import Deferred
 from svcserver.ctl import play_command
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import find
+from svcserver.ctl.output import Out
 from svcserver.ctl.play.cleaning import clean
+from svcserver.ctl.play.evening import PlayOptions
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import Story
-from svcserver.ctl.play_command import clean_up
+from svcserver.ctl.play_command import Session
 from svcserver.db.tables import METADATA
+from svcserver.kernel import reactor_run
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.people.data import account_columns
 from svcserver.metagame.owner.people.store import SqlPeople
@@ -81,7 +83,10 @@ class CleaningTests(HostCase):
         lines: list[str] = []
         players = [player(name) for name in NAMES]
         host = find(str(self.folder), None)
-        self.assertIsNone(clean_up(host, players, Story(lines.append, lambda: 0.0)))
+        session = Session(host, Out(False), PlayOptions(), players=players)
+        self.assertIsNone(session.clean_up(lines.append))
+        self.assertIsNone(session.clean_up(lines.append))
+        self.assertEqual(len(lines), 1)
         self.assertEqual(self.left(), {})
         self.assertIn("2 accounts and all their data were deleted", lines[0])
         self.assertEqual(self.accounts(), {"Olga": True, "Stranger": False})
@@ -107,9 +112,12 @@ class CleaningTests(HostCase):
     def test_a_host_that_cannot_be_written_is_one_line(self) -> None:
         host = find(str(self.folder), None)
         (self.folder / "svc.db").unlink()
-        why = clean_up(host, [player(NAMES[0])], Story(lambda line: None, lambda: 0.0))
-        assert why is not None
-        self.assertTrue(str(why).startswith("database: the players' accounts are still there: "))
+        for keep, what in ((False, "the players' accounts are"), (True, "the invite code is")):
+            session = Session(host, Out(False), PlayOptions(keep=keep), players=[player(NAMES[0])])
+            session.code = "ABCD"
+            why = session.clean_up(self.fail)
+            self.assertTrue(str(why).startswith(f"database: {what} still there: "), why)
+            self.assertIs(session.clean_up(self.fail), why)
 
 
 class EndingTests(HostCase):
@@ -122,13 +130,31 @@ class EndingTests(HostCase):
 
     def test_an_unexpected_error_in_play_is_raised(self) -> None:
         def react(main: Callable[[Any], Deferred[None]]) -> None:
-            self.successResultOf(main(None))
+            self.successResultOf(main(mock.Mock()))
             raise SystemExit(0)
 
         async def broken(*_: object) -> None:
             raise ZeroDivisionError
 
-        self.patch(play_command, "react", react)
-        self.patch(play_command, "live", broken)
-        self.patch(play_command, "globalLogBeginner", mock.Mock())
+        self.patch(reactor_run, "react", react)
+        self.patch(reactor_run, "globalLogBeginner", mock.Mock())
+        self.patch(Session, "live", broken)
         self.assertRaises(ZeroDivisionError, self.ctl, "play")
+
+    def test_an_interrupted_session_fails_and_is_cleaned_up(self) -> None:
+        cleaned: list[str | None] = []
+
+        async def live(session: Session, reactor: Any) -> None:
+            session.code = "ABCD"
+            await Deferred[None]()
+
+        def run_in_reactor(work: Any) -> None:
+            Deferred.fromCoroutine(work(None))
+            raise KeyboardInterrupt
+
+        self.patch(Session, "live", live)
+        self.patch(play_command, "run_in_reactor", run_in_reactor)
+        self.patch(play_command, "drop_invite", lambda host, code: cleaned.append(code))
+        ran = self.ctl("play")
+        self.assertEqual(ran.line, "svcctl: stopped before the session ended")
+        self.assertEqual((ran.status, cleaned), (1, ["ABCD"]))

@@ -1,11 +1,38 @@
 """``svc-stack`` as a child process of a command, with a log of limited size."""
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import stack_process
-from svcserver.ctl.stack_process import LOG, Stack
+from svcserver.ctl.play.story import PlayFailed
+from svcserver.ctl.stack_process import LOG, STOP_S, Stack
 from tests.ctl.command import nowhere
+from tests.stack.spawner import Spawner
+
+
+class StopTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reactor = Spawner()
+        self.stack = Stack(self.reactor, nowhere(self))
+        self.stack.folder.mkdir(exist_ok=True)
+
+    def test_stop_waits_for_the_end_and_kills_a_process_that_stays(self) -> None:
+        self.stack.start()
+        [child] = self.reactor.spawned
+        child.obedient = False
+        stopped = Deferred.fromCoroutine(self.stack.stop())
+        self.assertNoResult(stopped)
+        self.reactor.advance(STOP_S)
+        self.assertEqual(child.signals, ["TERM", "KILL"])
+        self.successResultOf(stopped)
+        self.failureResultOf(self.stack.ready, PlayFailed)
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_a_stack_that_could_not_be_started_needs_no_stop(self) -> None:
+        self.reactor.missing = True
+        self.assertRaises(FileNotFoundError, self.stack.start)
+        self.successResultOf(Deferred.fromCoroutine(self.stack.stop()))
 
 
 class LogTests(SynchronousTestCase):

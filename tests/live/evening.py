@@ -16,8 +16,7 @@ import click
 from svcserver.ctl.host import find
 from svcserver.ctl.output import Out, fail
 from svcserver.ctl.play.evening import PlayOptions
-from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play_command import relay_port_of, run
+from svcserver.ctl.play_command import Session, relay_port_of, run
 from svcserver.stack.components import components, environment
 from tests.ctl.hosts import PATIENCE_S, completed
 from tests.support import prestarted
@@ -29,9 +28,8 @@ from tests.support.processes import READY, eventually
 def main(folder: str) -> None:
     """Run the session in this process; exit as ``svcctl demo --once`` does."""
     host = find(folder, None)
-    why = run(
-        host, Out(False), PlayOptions(2, 1, relay_port=relay_port_of(host), whole=True), Timings()
-    )
+    options = PlayOptions(2, 1, relay_port=relay_port_of(host), whole=True)
+    why = run(Session(host, Out(False), options))
     if why is not None:
         fail(f"the session failed at the {why}")
 

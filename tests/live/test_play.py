@@ -154,6 +154,48 @@ def test_relay_check_tells_the_pinned_certificate_from_another(folder: Path) -> 
     assert bad.returncode == 1 and pinned in bad.stderr
 
 
+def accounts_and_invites(folder: Path) -> tuple[list[tuple[str]], str]:
+    with closing(sqlite3.connect(folder / "svc.db")) as tx:
+        accounts = tx.execute("SELECT username FROM accounts ORDER BY username").fetchall()
+    return accounts, run("invite", "list", "--json", "--config", folder).stdout
+
+
+def interrupted(words: list[str], at: str, how: signal.Signals, folder: Path) -> tuple[str, str]:
+    """Run ``svcctl`` and send it the signal when ``at`` was printed; return its output and errors.
+
+    Its status must be 1.
+    """
+    out, errors = folder / "out", folder / "errors"
+    with out.open("wb") as first, errors.open("wb") as second:
+        files = first.fileno(), second.fileno()
+        process = prestarted.start(words, os.environ, Path.cwd(), *files, program="svcctl")
+    try:
+        eventually(lambda: at in out.read_text(), PATIENCE_S)
+        process.send_signal(how)
+        assert process.wait(PATIENCE_S) == 1, out.read_text()
+    finally:
+        process.kill()
+        process.wait(30)
+    return out.read_text(), errors.read_text()
+
+
+STOPPED = "svcctl: stopped before the session ended\n"
+
+
+# slow: an evening of two players, interrupted before their hunt
+@proves("svcctl play")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP], ids=["Ctrl-C", "closed terminal"])
+def test_an_interrupted_play_deletes_its_accounts(
+    how: signal.Signals, folder: Path, tmp_path: Path
+) -> None:
+    before = accounts_and_invites(folder)
+    words = ["play", "--config", str(folder), "--players", "2", "--hunt-seconds", "60"]
+    out, errors = interrupted(words, "founded the guild", how, tmp_path)
+    assert errors == STOPPED
+    assert "2 accounts and all their data were deleted again" in out
+    assert accounts_and_invites(folder) == before
+
+
 # slow: a stack of six processes
 @proves("svcctl demo")
 def test_the_demo_runs_until_it_is_interrupted(tmp_path: Path) -> None:
@@ -182,16 +224,6 @@ def test_the_demo_runs_until_it_is_interrupted(tmp_path: Path) -> None:
 def test_ctrl_c_in_mid_evening_is_no_fault_of_the_host(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
     words = ["demo", "--config", str(host), "--players", "2", "--hunt-seconds", "60"]
-    out, deliveries = tmp_path / "out", tmp_path / "told"
-    with out.open("wb") as first, deliveries.open("wb") as second:
-        reply = first.fileno(), second.fileno()
-        demo = prestarted.start(words, os.environ, Path.cwd(), *reply, program="svcctl")
-    try:
-        eventually(lambda: "all have logged in" in out.read_text(), PATIENCE_S)
-        demo.send_signal(signal.SIGINT)
-        status = demo.wait(PATIENCE_S)
-    finally:
-        demo.kill()
-    assert status == 1, out.read_text()
-    assert deliveries.read_text() == "svcctl: stopped before the session ended\n"
+    _, errors = interrupted(words, "all have logged in", signal.SIGINT, tmp_path)
+    assert errors == STOPPED
     assert run("status", "--config", host).returncode == 1

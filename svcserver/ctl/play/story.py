@@ -19,6 +19,10 @@ class PlayFailed(Exception):
         self.link, self.fault = link, fault
 
 
+# the result after Ctrl-C or SIGTERM, when no component has failed
+INTERRUPTED = PlayFailed("session", "stopped before the session ended")
+
+
 @define
 class Story:
     """A log of the session's steps, which passes each line to ``write`` and keeps it."""
